@@ -1,28 +1,23 @@
-"""The ledger: against a model in exact arithmetic, on disk, and in the hands of several processes."""
+"""The ledger: what it admits, on disk, and for batch releases; `test_stateful` has it in the hands of processes."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-import shutil
 import sqlite3
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import dpwindows as dw
 import dpwindows.count.counting
@@ -44,8 +39,6 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from tests.counting import count_events
 from tests.ledger.requests import request
-from tests.patience import PATIENCE
-from tests.search import examples
 
 
 @pytest.fixture
@@ -55,80 +48,6 @@ def path(tmp_path: Path) -> Path:
 
 def make(path: Path, budget: Budget | None = None, unit: Unit | None = None, **changes: Any) -> Ledger:
     return Ledger.create(path, "d", budget=budget or PureDP(1.0), unit=unit or EventLevel(), **changes)
-
-
-# ---- spending, against a model
-
-
-class SpendingModel(RuleBasedStateMachine):
-    """Random requests over eight instants; the model adds whole thousandths, instant by instant."""
-
-    @initialize(kind=st.sampled_from(["pure", "rho", "approximate"]))
-    def create(self, kind: str) -> None:
-        self.folder = tempfile.mkdtemp()
-        self.path = Path(self.folder) / "ledger.db"
-        self.kind = kind
-        total = {"pure": PureDP(0.5), "rho": ZCDP(0.5), "approximate": ApproxDP(0.5, 0.005)}[kind]
-        self.ledger = make(self.path, total)
-        self.spent = [(Fraction(0), Fraction(0)) for _ in range(8)]
-        self.count = 0
-
-    @rule(
-        epsilon=st.integers(1, 300),
-        delta=st.integers(0, 3),
-        start=st.integers(0, 7),
-        length=st.integers(1, 8),
-        endless=st.booleans(),
-    )
-    def spend(self, epsilon: int, delta: int, start: int, length: int, endless: bool) -> None:
-        end = None if endless else min(8, start + length)
-        budget: Budget = PureDP(epsilon / 1000)
-        cost = (Fraction(epsilon, 1000), Fraction(0))
-        if self.kind == "rho":
-            budget, cost = (ZCDP(epsilon / 1000), cost) if delta else (budget, (cost[0] ** 2 / 2, cost[1]))
-        elif self.kind == "approximate" and delta:
-            budget, cost = ApproxDP(epsilon / 1000, delta / 1000), (cost[0], Fraction(delta, 1000))
-        after = [
-            (spent[0] + cost[0], spent[1] + cost[1]) if start <= at and (end is None or at < end) else spent
-            for at, spent in enumerate(self.spent)
-        ]
-        limit = (Fraction(1, 2), Fraction(5, 1000) if self.kind == "approximate" else Fraction(0))
-        asked = request(budget, start, end, kind="stream" if endless else "release")
-        state = f"state {self.count}" if endless else None
-        if all(spent[0] <= limit[0] and spent[1] <= limit[1] for spent in after):
-            self.count += 1
-            assert self.ledger.spend(asked, state=state) == self.count
-            self.spent = after
-        else:
-            with pytest.raises(OverBudgetError):
-                self.ledger.require_room(asked)
-            with pytest.raises(OverBudgetError):
-                self.ledger.spend(asked, state=state)
-
-    @rule()
-    def reopen(self) -> None:
-        self.ledger = Ledger.open(self.path, "d")
-
-    @invariant()
-    def what_is_shown_is_what_was_spent(self) -> None:
-        book = self.ledger.book()
-        name = "rho" if self.kind == "rho" else "epsilon"
-        for span, account in book.pieces():
-            for at in range(8):
-                if span.holds(at):
-                    assert (getattr(account.spent, name), account.spent.delta) == self.spent[at]
-        shown = book.to_dict()
-        assert len(shown["entries"]) == self.count
-        # A piece of time before the first range has nothing spent on it.
-        assert shown["spent"][name] == max(float(spent[0]) for spent in self.spent)
-        assert shown["left"][name] == float(Fraction(1, 2) - max(spent[0] for spent in self.spent))
-
-    def teardown(self) -> None:
-        shutil.rmtree(self.folder)
-
-
-TestSpending = SpendingModel.TestCase
-TestSpending.settings = examples(15, steps=10)
 
 
 def test_the_class_opens_a_dataset_that_is_there(tmp_path: Path) -> None:
@@ -362,57 +281,6 @@ def test_of_many_copies_of_a_state_one_goes_on(path: Path) -> None:
     assert ledger.position("s") == (1, sorted(outcomes)[0])
 
 
-# ---- several processes, and killed ones
-
-
-def in_processes(mode: str, path: Path) -> Any:
-    command = [sys.executable, "-m", "tests.ledger.processes", mode, str(path)]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_processes_that_spend_at_once_never_exceed_the_total(path: Path) -> None:
-    ledger = make(path)
-    said = in_processes("spend_at_once", path)["said"]
-    assert len(said) == 64
-    assert said.count("refused") == 44
-    assert sorted(int(number) for number in said if number != "refused") == list(range(1, 21))
-    assert ledger.book().to_dict()["left"] == {"epsilon": 0.0}
-
-
-def test_a_killed_process_leaves_whole_records_and_none_that_was_acknowledged_is_lost(path: Path) -> None:
-    ledger = make(path, PureDP(1000.0))
-    said = in_processes("kill_while_spending", path)
-    recorded = len(ledger.book().entries)
-    acknowledged = [number for numbers in said["acknowledged"] for number in numbers]
-    assert len(acknowledged) == len(set(acknowledged)) >= 12
-    # At most the spend that a kill interrupted is on record without having been acknowledged.
-    assert len(acknowledged) <= recorded <= len(acknowledged) + len(said["acknowledged"])
-    assert max(acknowledged) <= recorded
-
-
-@pytest.mark.slow
-def test_one_request_is_drawn_once_however_many_ask_and_whoever_dies(path: Path) -> None:
-    """And a release killed between its phases loses budget, and nothing else."""
-    at_once = Ledger.create(path, "at once", budget=PureDP(1.0), unit=EventLevel())
-    ledger = make(path)
-    outcome = in_processes("release", path)
-    assert len(outcome["at once"]) == 3
-    assert len(set(outcome["at once"])) == 1
-    assert json.loads(outcome["at once"][0])[0] == at_once.book().entries[0].release_id
-    assert len(at_once.book().entries) == 1
-    said = outcome["killed"]
-    # What each printed, if it lived; then the entries on record, and how many of them have their release.
-    assert said["after spending"] == ["1", "0"]
-    assert said["after drawing"] == ["2", "0"]
-    assert said["after storing"] == ["3", "1"]
-    stored = ledger.book().entries[2].release_id
-    assert said["left alone"] == said["once more"] == [stored, "3", "1"]
-    assert ledger.book().to_dict()["left"] == {"epsilon": 0.25}
-
-
 # ---- the file
 
 
@@ -460,7 +328,7 @@ def foreign_files(folder: Path) -> Iterator[tuple[Path, str]]:
     duckdb.connect(str(folder / "duckdb")).execute("CREATE TABLE t AS SELECT 1").close()
     make(folder / "newer")
     with sqlite3.connect(folder / "newer") as newer:
-        newer.execute(f"PRAGMA user_version = {ledger_store.VERSION + 1}")
+        newer.execute(f"PRAGMA user_version = {ledger_store.KIND.version + 1}")
     newer.close()
     (folder / "folder").mkdir()
     said = {"newer": "newer dpwindows", "folder": "no ledger|not a file", "short": "not a"}

@@ -241,7 +241,7 @@ def test_an_endless_stream_errs_as_its_plan_says() -> None:
     mechanism, memory = Mechanism.of_plan(plan), Mechanism.of_plan(plan).fresh_memory()
     for step in range(1, 4):
         nothing = StepAnswers(step, {1: np.zeros(min(step, mechanism.reach), dtype=np.int64)}, {1: 0})
-        rows, memory = mechanism.release_step(nothing, memory)
+        rows, memory = mechanism.release_step([nothing], memory)
         assert rows["window"].to_pylist() == ["rolling:1", "rolling:4"]
         assert rows["first_step"].to_pylist() == [step, 1]
         stated = [allotment.std_errors(DISTINCT)[step - 1] for allotment in plan.allotments]

@@ -50,14 +50,7 @@ def main() -> int:
 
 def _spread(given: argparse.Namespace) -> int:
     """Run workers under the library, each with every so-manieth schedule."""
-    begun, library = time.perf_counter(), shim.build()
-    environment = os.environ | {
-        "LD_PRELOAD": str(library),
-        "PYTHONHASHSEED": "0",
-        "ARROW_DEFAULT_MEMORY_POOL": "system",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
+    begun, environment = time.perf_counter(), shim.environment()
     count = max(1, min(given.workers, given.schedules))
     share = [len(range(first, given.schedules, count)) for first in range(count)]
     flags = [f"--{name.replace('_', '-')}" for name in ("tell", "twice", "go_on", "json") if getattr(given, name)]

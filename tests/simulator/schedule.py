@@ -180,6 +180,11 @@ class _Maker:
         fault = Fault(action, of, self.dice.randint(1, self._calls(verbs, of)))
         return Run((replace(self.process(*verbs, faulty=0.0, keep=True), fault=fault),))
 
+    def stopped(self, verb: Verb, at: tuple[int, ...]) -> Run:
+        """A process that is killed before it has synced so many files and folders."""
+        fault = Fault(Action.KILL_BEFORE, Class.SYNCS, self.dice.choice(at))
+        return Run((replace(self.process(verb, faulty=0.0), fault=fault),))
+
     def power(self, share: float) -> Iterator[Event]:
         """Perhaps the power fails."""
         if self.chance(share):
@@ -250,9 +255,7 @@ def _commit(maker: _Maker) -> _Made:
         # What a process committed, and did not see on disk, the next one puts on record; then the power takes it away.
         # The fifth sync of a commit is that of the folder, after the two of a part if the step has one.
         step += 1
-        for at in ((5, 7), (6, 7, 8)):
-            fault = Fault(Action.KILL_BEFORE, Class.SYNCS, maker.dice.choice(at))
-            events.append(Run((replace(maker.process(maker.advance(step), faulty=0.0), fault=fault),)))
+        events += [maker.stopped(maker.advance(step), at=at) for at in ((5, 7), (6, 7))]
         events.append(PowerFailure())
     for _ in range(maker.dice.choice((1, 2, 3))):
         step = min(HORIZON, step + 1)
@@ -303,8 +306,13 @@ def _release(maker: _Maker) -> _Made:
     for _ in range(maker.dice.choice((1, 2, 3))):
         events.append(maker.run(*(release() for _ in range(maker.dice.choice((1, 1, 2))))))
         events += maker.power(0.5)
-    again = Verb("release", ledger=ledger, output=maker.dice.choice(names), force=True)
-    return before, [*events, *maker.settled(again)]
+    if maker.chance(0.15):
+        # What one process stored, and did not see on disk, the next one hands out; then the power takes it away.
+        one = release()
+        again = maker.run(replace(one, force=True), faulty=0.0)
+        events += [maker.stopped(one, at=(8, 9, 10, 11)), again, PowerFailure()]
+    last = Verb("release", ledger=ledger, output=maker.dice.choice(names), force=True)
+    return before, [*events, *maker.settled(last)]
 
 
 def _two(maker: _Maker) -> _Made:
@@ -358,13 +366,19 @@ def _backup(maker: _Maker) -> _Made:
         step += 1
         events.append(maker.killed(Verb("advance", step=step), of=maker.dice.choice((Class.SYNCS, Class.DATA))))
     events.append(Backup())
-    for _ in range(maker.dice.choice((1, 1, 2))):
+    if maker.chance(0.2):
+        # A mark that one process did not see on disk, the next one relies upon; then the power takes it away.
         step += 1
-        if maker.chance(0.5):
-            events.append(maker.run(maker.advance(step), faulty=0.2))
-        else:
-            events.append(Run((Process((Verb("advance", step=step), Verb("show")), dead, keep=True),)))
-    events.append(Restore(maker.dice.choice(RESTORED)))
+        events += [maker.stopped(Verb("advance", step=step), at=(7, 9)), maker.run(Verb("show"), faulty=0.0)]
+        events += [PowerFailure(), Restore("state and items")]
+    else:
+        for _ in range(maker.dice.choice((1, 1, 2))):
+            step += 1
+            if maker.chance(0.5):
+                events.append(maker.run(maker.advance(step), faulty=0.2))
+            else:
+                events.append(Run((Process((Verb("advance", step=step), Verb("show")), dead, keep=True),)))
+        events.append(Restore(maker.dice.choice(RESTORED)))
     if maker.chance(0.5):
         events.append(maker.run(maker.advance(step), Verb("show"), keep=maker.chance(0.5)))
         events += maker.power(0.4)

@@ -222,6 +222,13 @@ def build() -> Path:
     return built
 
 
+def environment() -> dict[str, str]:
+    """The environment of a process that is started with the library."""
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    fixed = {"PYTHONHASHSEED": "0", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    return os.environ | {"LD_PRELOAD": str(build())} | fixed | single
+
+
 def loaded() -> bool:
     """Whether this process was started with the library."""
     return hasattr(_LIBRARY, "dpsim_begin")

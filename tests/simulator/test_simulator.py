@@ -13,6 +13,7 @@ import pytest
 from tests.patience import PATIENCE
 from tests.simulator.planted import FOUND_BY, PLANTED
 from tests.simulator.schedule import FAMILIES, schedule_of
+from tests.simulator.shim import environment
 
 LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,27 @@ def test_no_schedule_is_violated_and_a_seed_repeats_itself() -> None:
     for (*one, _, operations, _), (*other, _, again, _) in zip(runs[::2], runs[1::2], strict=True):
         assert (one, operations) == (other, again)
         assert operations > 0
+
+
+_COUNT_SYNCS = """
+from tests.simulator.driver import Simulator
+from tests.simulator.schedule import Process, Run, Schedule
+from tests.simulator.shim import Class
+from tests.simulator.workload import Verb
+simulator, step = Simulator(), Run((Process((Verb("advance", step=2),)),), must_work=True)
+for before in ([Verb("create")], [Verb("ledger"), Verb("create", ledger=True)]):
+    outcome = simulator.run(Schedule(1, "stream", (*before, Verb("advance", step=1)), (step,)))
+    print(outcome.violations, simulator._controls[0].counted[Class.SYNCS])
+simulator.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_step_waits_for_the_disk_as_often_as_it_must() -> None:
+    """Whoever asks for it: 2 for its part of the items, 5 for each commit of SQLite, 2 for the mark and its name."""
+    command = [sys.executable, "-c", _COUNT_SYNCS]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.split("\n")[:2] == ["[] 9", "[] 14"], done.stderr
 
 
 def test_seeds_make_every_family() -> None:

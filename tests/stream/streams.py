@@ -20,6 +20,10 @@ from tests.brute_force import count_at_least
 # (item, step, count); times are ten to a step, from 0.
 Event = tuple[str, int, int]
 STEP = 10
+SETTINGS = dw.EngineSettings(threads=1, progress=False)
+# A plan, and the events of its first three steps.
+PLAN = ("rolling:2", "cumulative")
+LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
 
 
 @cache
@@ -34,10 +38,15 @@ def plan_of(*windows: str, thresholds: tuple[int, ...] = (1, 3), unit: str = "ev
 
 def new_stream(path: Path, plan: dw.StreamPlan, **options: Any) -> Stream:
     """A stream of steps of ten integers from 0, of columns who, at and times."""
-    settings = dw.EngineSettings(threads=1, progress=False)
     return Stream.create(
-        path, plan, item="who", time="at", count="times", start=0, step=STEP, settings=settings, **options
+        path, plan, item="who", time="at", count="times", start=0, step=STEP, settings=SETTINGS, **options
     )
+
+
+def started(path: Path, **options: Any) -> dw.Release:
+    """Make a stream of `PLAN` with its first step closed."""
+    with new_stream(path, plan_of(*PLAN), **options) as stream:
+        return stream.advance(table_of(LOG[0]), STEP)
 
 
 def table_of(events: Iterable[Event]) -> pa.Table:

@@ -15,6 +15,7 @@ import dpwindows as dw
 from dpwindows.stream import creating, publishing
 from dpwindows.stream.creating import draft_path
 from dpwindows.stream.limits import MOST_STEPS
+from dpwindows.stream.store import StateFile, journal_of
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run, run_process
 from tests.patience import PATIENCE
@@ -215,21 +216,31 @@ def test_the_umask_is_left_alone_and_files_are_private_under_any(
     try:
         seen: set[int] = set()
         monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
-        original = creating.require_new
+        original, commit = creating.require_new, StateFile.commit
+
+        def look() -> None:
+            seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.rglob("*"))
 
         def require_new(path: Path) -> None:
             original(path)
-            seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.rglob("*"))
+            look()
+
+        def commit_and_look(state: StateFile) -> None:
+            assert journal_of(state.path).exists()
+            look()
+            commit(state)
 
         monkeypatch.setattr(creating, "require_new", require_new)
+        monkeypatch.setattr(StateFile, "commit", commit_and_look)
         with new_stream(tmp_path / "state", plan_of(*PLAN)) as stream:
             for step in (1, 2):
                 stream.advance(table_of([("a", step, 1)]), step * STEP)
-                seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.rglob("*"))
+                look()
     finally:
         monkeypatch.undo()
         os.umask(before)
     assert seen == {0o600, 0o700}
+    assert left(tmp_path) == ["state", "state-items", "state.mark"]
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])

@@ -15,22 +15,13 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream import creating, parts, store
+from dpwindows.stream import parts, store
 from dpwindows.stream.mark import mark_path
 from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.forked_commands import shown_as
-from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, require_exact, same, spied, table_of
-
-PLAN = ("rolling:2", "cumulative")
-LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
-
-
-def started(path: Path, **options: Any) -> dw.Release:
-    """Make a stream with its first step closed."""
-    with new_stream(path, plan_of(*PLAN), **options) as stream:
-        return stream.advance(table_of(LOG[0]), STEP)
+from tests.stream.streams import LOG, PLAN, STEP, copied, plan_of, require_exact, same, spied, started, table_of
 
 
 def require_whole(path: Path, first: dw.Release, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,38 +253,21 @@ def outcome_of(path: Path, first: dw.Release) -> str:
     return "whole" if whole else "changed"
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize(
-    "edit",
-    [
-        "UPDATE released SET estimate = estimate + 1 WHERE place = 0",
-        "DELETE FROM released WHERE place = 1",
-        "UPDATE creation SET facts = replace(facts, '0.95', '0.94')",
-        "UPDATE position SET step = 7",
-        "UPDATE position SET working = CAST('nothing' AS BLOB)",
-        "DELETE FROM steps",
-    ],
-)
-def test_an_edited_state_is_noticed(tmp_path: Path, edit: str) -> None:
-    path = tmp_path / "state"
-    started(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(edit)
-    with pytest.raises(dw.EngineError, match="does not agree with its checksums"), Stream.open(path) as stream:
-        stream.advance(through=STEP, empty=False) if "released" in edit else stream.advance(table_of(LOG[1]), 2 * STEP)
-
-
 # --- Versions ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path) -> None:
     path = tmp_path / "state"
     started(path)
-    for version, said in ((2, "version 2, and this dpwindows knows version 1: use a newer"), (0, "of another kind")):
+    for mark, version, said in (
+        (store.KIND.mark, 2, "version 2, and this dpwindows reads version 1: use a newer"),
+        (store.KIND.mark, 0, "is damaged: its tables"),
+        (0, 1, "is damaged: its tables"),
+    ):
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA user_version = {version}")
-            connection.execute(f"PRAGMA application_id = {store.MARK if version else 0}")
-        with pytest.raises(dw.InputError, match=said):
+            connection.execute(f"PRAGMA application_id = {mark}")
+        with pytest.raises(dw.InputError if version == 2 else dw.EngineError, match=said):
             Stream.open(path)
 
 
@@ -366,19 +340,6 @@ def test_a_backup_is_refused_once_the_stream_went_on(tmp_path: Path, ledger: dw.
         stream.advance(table_of(LOG[2]), 3 * STEP)
 
 
-def test_of_two_copies_one_goes_on(tmp_path: Path, ledger: dw.Ledger) -> None:
-    """Both draw noise for the same step; only the first to be on record hands it out."""
-    path, copy = tmp_path / "state", tmp_path / "copy"
-    started(path, ledger=ledger)
-    copied(path, copy, mark=False)
-    with Stream.open(path) as one, Stream.open(copy) as other:
-        one.advance(table_of(LOG[1]), 2 * STEP)
-        with pytest.raises(dw.StateBehindLedgerError):
-            other.advance(table_of(LOG[1]), 2 * STEP)
-    with pytest.raises(dw.StateBehindLedgerError):
-        Stream.open(copy)
-
-
 def test_a_step_committed_but_not_on_record_goes_on_record_when_opened(
     tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,31 +359,6 @@ def test_a_step_committed_but_not_on_record_goes_on_record_when_opened(
         stream.show()
     assert ledger.position(state_id).step == 2
     require_whole(path, first, monkeypatch)
-
-
-def test_the_whole_budget_is_spent_before_there_is_a_state(
-    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And once: what was paid for and got no name gets it from the same call again."""
-    path = tmp_path / "state"
-
-    def crash(draft: Path, path: Path) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(creating, "_name", crash)
-        with pytest.raises(KeyboardInterrupt):
-            new_stream(path, plan_of(*PLAN), ledger=ledger)
-    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger", "state-items"]
-    assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
-    with pytest.raises(dw.InputError, match="asks for"):
-        new_stream(tmp_path / "other", plan_of(*PLAN), ledger=ledger)
-    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger", "state-items"]
-    with new_stream(path, plan_of(*PLAN), ledger=ledger) as stream:
-        assert ledger.position(stream.description["state_id"]).step == 0
-    assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
-    assert len(ledger.book().entries) == 1
-    assert sorted(found.name for found in tmp_path.iterdir()) == ["ledger", "state", "state-items", "state.mark"]
 
 
 def test_a_ledger_that_is_gone_or_was_never_there(tmp_path: Path, ledger: dw.Ledger) -> None:

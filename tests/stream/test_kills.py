@@ -94,10 +94,10 @@ class Witness:
             assert closed >= max([*committed, *published, 0]), "an acknowledged step is lost"
             if begun:
                 assert closed <= max(begun), "a step was closed that no commit was begun for"
-            counts = progress_at(stream._position, stream._mechanism).counts
+            counts, _ = progress_at(stream._position, stream._mechanism)
             if closed:
                 log = [event for step in range(1, closed + 1) for event in events_of(step)]
-                require_exact(counts[0].answers(), log, self.plan)
+                require_exact(counts.answers()[0], log, self.plan)
             self.looked += 1
             if closed and self.looked % 8 == 0:
                 self.compare(stream.show().table, published)

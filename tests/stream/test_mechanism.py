@@ -49,7 +49,7 @@ def answers_at(step: int, thresholds: tuple[int, ...]) -> StepAnswers:
 def released(mechanism: Mechanism, steps: int) -> pa.Table:
     memory, tables = mechanism.fresh_memory(), []
     for step in range(1, steps + 1):
-        table, memory = mechanism.release_step(answers_at(step, mechanism.thresholds), memory)
+        table, memory = mechanism.release_step([answers_at(step, mechanism.thresholds)], memory)
         tables.append(table)
     return pa.concat_tables(tables)
 
@@ -148,7 +148,7 @@ def test_the_noise_of_a_stream_has_the_scale_that_was_planned(budget: Budget) ->
     memory, errors = mechanism.fresh_memory(), []
     for step in range(1, 1501):
         answers = StepAnswers(step, {1: np.array([100])}, {1: 100})
-        table, memory = mechanism.release_step(answers, memory)
+        table, memory = mechanism.release_step([answers], memory)
         errors.append((table["estimate"][0].as_py() - 100) / table["std_error"][0].as_py())
     assert 0.8 < np.var(errors) < 1.2
     assert abs(np.mean(errors)) < 6 / np.sqrt(1500)
@@ -159,8 +159,8 @@ def test_the_same_step_released_twice_has_other_noise() -> None:
     """Which is why a stream must never do it."""
     mechanism = Mechanism.of_plan(StreamPlan(MIXED, unit=EVENT, budget=APPROX))
     answers = answers_at(1, mechanism.thresholds)
-    first, _ = mechanism.release_step(answers, mechanism.fresh_memory())
-    second, _ = mechanism.release_step(answers, mechanism.fresh_memory())
+    first, _ = mechanism.release_step([answers], mechanism.fresh_memory())
+    second, _ = mechanism.release_step([answers], mechanism.fresh_memory())
     assert (np.array(first["estimate"]) != np.array(second["estimate"])).all()
 
 
@@ -227,7 +227,7 @@ def test_a_stream_whose_noise_was_for_a_shorter_period_is_refused() -> None:
 def test_a_stream_ends_at_its_horizon() -> None:
     mechanism = Mechanism.of_plan(StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, horizon=3))
     with pytest.raises(ValueError, match="ends after 3 steps"):
-        mechanism.release_step(answers_at(4, (1,)), mechanism.fresh_memory())
+        mechanism.release_step([answers_at(4, (1,))], mechanism.fresh_memory())
 
 
 @pytest.mark.parametrize("horizon", [0, -1, 2**40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -25,13 +26,9 @@ from dpwindows.stream.store import StateFile, journal_of
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.patience import PATIENCE
-from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, same, spied, table_of
+from tests.stream.streams import LOG, PLAN, SETTINGS, STEP, copied, new_stream, plan_of, same, spied, started, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
-
-PLAN = ("rolling:2", "cumulative")
-LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
-SETTINGS = dw.EngineSettings(threads=1, progress=False)
 
 
 class Crash(BaseException):
@@ -41,12 +38,6 @@ class Crash(BaseException):
 @pytest.fixture
 def ledger(tmp_path: Path) -> dw.Ledger:
     return dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(1.0, 1e-6), unit=dw.EventLevel())
-
-
-def started(path: Path, **options: Any) -> dw.Release:
-    """Make a stream with its first step closed."""
-    with new_stream(path, plan_of(*PLAN), **options) as stream:
-        return stream.advance(table_of(LOG[0]), STEP)
 
 
 # --- Under a ledger ---------------------------------------------------------------------------------------------------
@@ -141,7 +132,7 @@ def test_a_stream_that_met_a_failing_disk_may_try_again(
                 with pytest.raises(dw.EngineError, match="disk is full"):
                     stream.show()
         assert list(seen) == [1]
-        stored = stream._state.connection.execute("SELECT estimate FROM released ORDER BY place").fetchall()
+        stored = stream._state._connection.execute("SELECT estimate FROM released ORDER BY place").fetchall()
         with spied(monkeypatch) as again:
             released = stream.advance(table_of(LOG[0]), STEP)
         assert again == {}
@@ -233,6 +224,21 @@ def test_a_step_that_nobody_saw_is_published_as_it_was_drawn(tmp_path: Path, mon
             assert same(stream.advance(through=STEP), first)
     assert seen == {}
     assert shown.table.slice(first.table.num_rows).equals(second.table)
+
+
+def test_no_reader_shows_a_step_that_it_cannot_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk that is read-only: were the state put back, the step would be drawn again, and the mark agree."""
+    path = tmp_path / "state"
+    left_by_a_crash(path, monkeypatch)
+
+    def refuse(*arguments: Any) -> None:
+        raise dw.EngineError("the mark cannot be written: Read-only file system") from OSError(errno.EROFS, "")
+
+    monkeypatch.setattr(publishing, "write_mark", refuse)
+    with pytest.raises(dw.EngineError, match="Read-only file system"):
+        Stream.open(path, read_only=True)
+    with Stream.open(copied(path, tmp_path / "moved", mark=False), read_only=True) as stream:
+        assert stream.show().table["last_step"].to_pylist()[-1] == 2, "without a mark nothing can tell"
 
 
 def hot(path: Path) -> None:
@@ -504,6 +510,18 @@ def test_what_another_process_committed_is_on_disk_before_anyone_relies_on_it(
         watch.seen.clear()
         stream.show()
     assert watch.seen == ["rows"]
+
+
+def test_a_mark_that_another_process_wrote_is_on_disk_before_rows_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been killed before it synced the folder: were the mark lost, no rollback would be noticed."""
+    started(tmp_path / "state")
+    watch = Watch(tmp_path, monkeypatch)
+    with Stream.open(tmp_path / "state") as stream:
+        stream.show()
+        stream.show()
+    assert watch.seen == ["sync folder", "rows", "rows"]
 
 
 # --- One process, and one thread at a time ----------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from dpwindows.ask.groups import grouping
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError
 from dpwindows.stream import records
-from dpwindows.stream.given_events import ItemKind
+from dpwindows.stream.creating import _fill
 from dpwindows.stream.recencies import Part
 from dpwindows.stream.records import Call, ClosedStep, Creation, Position
-from dpwindows.stream.store import DamagedError, StateFile, items_folder, make_tables
+from dpwindows.stream.store import DamagedError, StateFile, items_folder
 
 CREATION = Creation(
     state_id="5" * 32,
@@ -44,10 +43,8 @@ ARRAYS = {"weights": np.array([[1, 2], [3, 4]], dtype=np.int64), "none": np.zero
 def state(tmp_path: Path) -> Iterator[StateFile]:
     """A state in which the creation is written."""
     path = tmp_path / "state"
-    with closing(make_tables(path)) as connection:
-        records.write_creation(connection, CREATION, ARRAYS)
-        connection.execute("COMMIT")
-    path.chmod(0o600)
+    path.touch(mode=0o600)
+    _fill(path, CREATION, ARRAYS)
     items_folder(path).mkdir(mode=0o700)
     state = StateFile(path)
     yield state
@@ -83,7 +80,7 @@ def write(state: StateFile, call: Call, *, cells: bool = False) -> Position:
         rows = records.given_rows(rows_of(step, 2, cells=cells))
         closed = step_of(step, call, rows)
         part = Part(f"{step}.items", step, 2, 3, "4")
-        kind = ItemKind.named("integer")
+        kind = "integer"
         after = Position(step, closed.token, kind, (part,), {"memory": np.arange(step)})
         records.close(state, position, after, closed, rows)
         position = after
@@ -220,6 +217,7 @@ def test_a_step_is_closed_from_where_the_state_is_and_from_nowhere_else(state: S
         "DELETE FROM steps WHERE step = 2",
         "INSERT INTO position SELECT * FROM position",
         "UPDATE position SET step = 1",
+        "UPDATE position SET token = 'other'",
         "UPDATE position SET working = CAST(working || x'00' AS BLOB)",
         "UPDATE position SET digest = 'x'",
         "UPDATE position SET parts = '[]'",

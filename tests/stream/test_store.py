@@ -14,15 +14,18 @@ import pytest
 
 from dpwindows.durable import Lock
 from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.database import make_tables
 from dpwindows.stream import store
-from dpwindows.stream.store import DamagedError, StateFile, items_folder, make_tables, state_error, usable_path
+from dpwindows.stream.store import DamagedError, StateFile, items_folder, state_error, usable_path
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A state in which nothing is recorded but the arrays of a creation: one byte."""
     path = tmp_path / "state"
-    with closing(make_tables(path)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        make_tables(connection, store.KIND)
         connection.execute("INSERT INTO creation VALUES ('', x'01', '')")
         connection.execute("COMMIT")
     path.chmod(0o600)
@@ -167,7 +170,7 @@ def test_a_state_that_cannot_be_written_is_left_alone(path: Path) -> None:
 
 def test_closing_never_fails_and_is_for_good(path: Path) -> None:
     state = StateFile(path)
-    state.connection.close()  # the database's own failure
+    state._connection.close()  # the database's own failure
     state.close()
     state.close()
     with pytest.raises(EngineError, match="open it again"), state.guarded():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import decimal
 import re
-import stat
 import uuid
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.stream.streams import STEP, new_stream, plan_of, require_exact, same, spied, table_of
 
@@ -29,27 +27,6 @@ ONES = COLUMNS | {"start": 0, "step": 1}
 @pytest.fixture
 def stream(tmp_path: Path) -> Stream:
     return new_stream(tmp_path / "state", plan_of(*PLAN))
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-def test_state_is_for_its_owner_only_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: set[int] = set()
-    commit = StateFile.commit
-
-    def watched(state: StateFile) -> None:
-        seen.update(mode(path) for path in tmp_path.rglob("*"))
-        seen.add(len(list(tmp_path.glob("state-journal"))) << 20)
-        commit(state)
-
-    monkeypatch.setattr(StateFile, "commit", watched)
-    with new_stream(tmp_path / "state", plan_of(*PLAN)) as stream:
-        assert mode(tmp_path / "state") == 0o600
-        stream.advance(table_of([("a", 1, 1)]), STEP)
-    assert seen == {0o600, 0o700, 1 << 20}, "the journal was not there to be looked at, or others may read it"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "state-items", "state.mark"]
 
 
 def test_nothing_is_made_over_something(tmp_path: Path) -> None:

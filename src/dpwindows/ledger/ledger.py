@@ -146,6 +146,10 @@ class Ledger:
         with ledger_store.reading(self.path, kept=self._kept) as connection:
             return read_book(connection, self.path, self.dataset)
 
+    def knows(self, state: str) -> bool:
+        """Whether a stream was paid for, by the id of its state."""
+        return any(entry.state == state for entry in self.book().entries)
+
     def require_room(self, request: Request) -> None:
         """Check that a request fits what is left, without spending.
 

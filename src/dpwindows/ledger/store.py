@@ -34,10 +34,9 @@ from pathlib import Path
 
 from dpwindows.durable import require_private, sync_folder
 from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.database import DURABLE, Kind, header, make_tables, opened, require_kind
 from dpwindows.ledger.journal import require_current_journal, require_one_name
 
-# "dpwl" in the header's field for the application, and the version of the tables.
-MARK, VERSION = 0x6470776C, 1
 # Seconds to wait for another process that writes; a transaction takes milliseconds.
 PATIENCE = 30.0
 
@@ -57,7 +56,8 @@ _TABLES = (
         state TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets, step INTEGER NOT NULL, token TEXT NOT NULL,
         known_step INTEGER NOT NULL, known_token TEXT NOT NULL, seal TEXT NOT NULL)""",
 )
-_DURABLE = "PRAGMA synchronous = EXTRA"
+# "dpwl" in the header's field for the application.
+KIND = Kind("a ledger", 0x6470776C, 1, _TABLES)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -71,15 +71,12 @@ def create_file(path: Path) -> None:
     _make_private(path)
     require_current_journal(path)
     with _connected(path) as connection:
-        connection.execute(_DURABLE)
+        connection.execute(DURABLE)
         connection.execute("BEGIN IMMEDIATE")
         if _is_blank(connection):
             _require_private(path)
-            for statement in _TABLES:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {MARK}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        _require_ours(connection, path)
+            make_tables(connection, KIND)
+        require_kind(connection, path, KIND, damaged)
         connection.execute("COMMIT")
     _settle(path)
 
@@ -96,7 +93,7 @@ class Kept:
         seen = path.stat()
         if self.connection is None or self._file != (seen.st_dev, seen.st_ino):
             self.close()
-            self.connection, self._file = _opened(path, PATIENCE), (seen.st_dev, seen.st_ino)
+            self.connection, self._file = opened(path, PATIENCE), (seen.st_dev, seen.st_ino)
         return self.connection
 
     def close(self) -> None:
@@ -118,8 +115,11 @@ def writing(path: Path, kept: Kept | None = None) -> Iterator[sqlite3.Connection
     """
     require_trusted(path)
     with _transaction(path, "BEGIN IMMEDIATE", kept) as connection:
-        _settle(path)
+        before = connection.total_changes
         yield connection
+        # A commit that changes something syncs the folder itself, before and after it does.
+        if connection.total_changes == before:
+            _settle(path)
 
 
 @contextmanager
@@ -189,10 +189,10 @@ def _transaction(path: Path, begin: str, kept: Kept | None = None) -> Iterator[s
         raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
     require_current_journal(path)
     with _connected(path, kept=kept) as connection:
-        connection.execute(_DURABLE)
+        connection.execute(DURABLE)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(begin)
-        _require_ours(connection, path)
+        require_kind(connection, path, KIND, damaged)
         yield connection
         connection.execute("COMMIT")
 
@@ -202,7 +202,7 @@ def _connected(path: Path, patience: float | None = None, kept: Kept | None = No
     """A connection that never makes a file; what was not committed is undone, and errors become ours."""
     connection = None
     try:
-        connection = _opened(path, PATIENCE if patience is None else patience) if kept is None else kept.to(path)
+        connection = opened(path, PATIENCE if patience is None else patience) if kept is None else kept.to(path)
         yield connection
     except UnicodeDecodeError:
         # The library's own message quotes what it could not read.
@@ -215,16 +215,6 @@ def _connected(path: Path, patience: float | None = None, kept: Kept | None = No
                 connection.rollback()
             if kept is None:
                 connection.close()
-
-
-def _opened(path: Path, patience: float) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
-        uri=True,
-        isolation_level=None,
-        timeout=patience,
-        check_same_thread=False,
-    )
 
 
 def damaged(path: Path, how: object) -> EngineError:
@@ -287,24 +277,4 @@ def _require_private(path: Path) -> None:
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    return bool(tables == 0) and _header(connection) == (0, 0)
-
-
-def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
-    mark, version = _header(connection)
-    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")}
-    wanted = set(_TABLES)
-    if mark != MARK and found != wanted:
-        raise InputError(f"{str(path)!r} is not a dpwindows ledger: name another file; it was not touched")
-    if version > VERSION and mark == MARK:
-        raise InputError(
-            f"the ledger {str(path)!r} is of version {version}, and this dpwindows reads version {VERSION}: "
-            "use a newer dpwindows"
-        )
-    if mark != MARK or version != VERSION or found != wanted:
-        raise damaged(path, "its tables are not those of a ledger")
-
-
-def _header(connection: sqlite3.Connection) -> tuple[int, int]:
-    mark, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    return mark, version
+    return bool(tables == 0) and header(connection) == (0, 0)

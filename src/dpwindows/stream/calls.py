@@ -63,16 +63,6 @@ class Task(NamedTuple):
     known: Call | None
 
     @property
-    def begun(self) -> bool:
-        """True if some of its steps are closed: it is a repetition, or it goes on."""
-        return self.closed >= self.first
-
-    @property
-    def open_steps(self) -> int:
-        """How many of its steps are not closed."""
-        return self.last - max(self.closed, self.first - 1) if not self.finished else 0
-
-    @property
     def finished(self) -> bool:
         """True if all its steps are closed."""
         return self.closed >= self.last
@@ -103,39 +93,27 @@ def find_task(last: int, closed: int, newest: Call | None, ending: Call | None, 
     return Task(ending.first, last, closed, ending)
 
 
-def require_later_policy(policy: object, late: LatePolicy) -> None:
-    """Check a policy for events after the steps that a call closes, beside that for late ones.
+def require_policies(late: object, later: object, unit: Unit) -> None:
+    """Check the policies for events of closed steps, and for those after the steps that a call closes.
 
     Raises:
-        InputError: it is unknown, or a log that is handed over as a whole would have its late events moved each time.
+        InputError: one is unknown, the unit of privacy does not cover it, or a log that is handed over as a whole
+            would have its late events moved each time.
     """
-    if policy not in LATER_POLICIES:
-        raise InputError(f"later must be one of {', '.join(LATER_POLICIES)}, got {policy!r}")
-    if policy == "ignore" and late == "move":
-        raise InputError(
-            "late events cannot be moved where later ones are ignored (--late move, --later ignore): the events left "
-            "over would be handed over again, and those that were moved with them, which are counted anew each time"
-        )
-
-
-def require_policy(policy: object, unit: Unit) -> LatePolicy:
-    """Check a policy for late events.
-
-    Raises:
-        InputError: it is unknown, or the unit of privacy does not cover it.
-    """
-    for known in POLICIES:
-        if policy == known:
-            break
-    else:
-        raise InputError(f"late must be one of {', '.join(POLICIES)}, got {policy!r}")
-    if known == "move" and isinstance(unit, ItemPerPeriod):
+    for name, policy, known in (("late", late, POLICIES), ("later", later, LATER_POLICIES)):
+        if policy not in known:
+            raise InputError(f"{name} must be one of {', '.join(known)}, got {policy!r}")
+    if late == "move" and isinstance(unit, ItemPerPeriod):
         raise InputError(
             f"late events cannot be moved under the unit {unit.name}: an occurrence moved to a later step may leave "
             "the period of its item, which the guarantee then no longer covers; --late ignore leaves "
             "them out, --late refuse stops at them"
         )
-    return known
+    if late == "move" and later == "ignore":
+        raise InputError(
+            "late events cannot be moved where later ones are ignored (--late move, --later ignore): the events left "
+            "over would be handed over again, and those that were moved with them, which are counted anew each time"
+        )
 
 
 def moved_fingerprint(
@@ -172,43 +150,30 @@ def moved_fingerprint(
         )
     for step in range(task.first, min(task.closed, task.last) + 1):
         if handed.of(step) != recorded(step):
-            raise _different(name(step))
+            raise _different(f"events of the step that ends at {name(step)}")
     late = [step for step in handed.steps if step < task.first]
     moved = NOTHING if task.known is None else task.known.moved
-    if moved != NOTHING:
-        if handed.together(late) != moved:
-            raise _different(name(task.first - 1), late=True)
-        return moved
-    if not late or policy == "ignore":
-        return NOTHING
-    if policy == "move":
-        if task.begun:
-            raise _different(name(task.first - 1), late=True)
+    if moved == NOTHING and policy == "move" and task.known is None:
         return handed.together(late)
-    if changed := [step for step in late if handed.of(step) != recorded(step)]:
+    if moved != NOTHING or (policy == "move" and late):
+        if handed.together(late) != moved:
+            raise _different("late events of this call")
+        return moved
+    changed = [name(step) for step in late if policy == "refuse" and handed.of(step) != recorded(step)]
+    if changed:
+        which = "the step that ends at" if len(changed) == 1 else "the steps that end at"
+        more = " and others were" if len(changed) > 3 else (" was" if len(changed) == 1 else " were")
+        moving = ", --late move counts them in the first step closed now (in Python late='ignore' or 'move')"
         raise InputError(
-            f"there are late events: {_listed([name(step) for step in changed])} closed before, and not with these "
-            f"events. Hand over each event once, or say what to do with late ones: {_ways_out(unit)}"
+            f"there are late events: {which} {', '.join(changed[:3])}{more} closed before, and not with these events. "
+            "Hand over each event once, or say what to do with late ones: --late ignore leaves them out"
+            + (" (in Python late='ignore')" if isinstance(unit, ItemPerPeriod) else moving)
         )
     return NOTHING
 
 
-def _different(end: str, *, late: bool = False) -> InputError:
-    what = "the late events of this call are" if late else f"the events of the step that ends at {end} are"
+def _different(what: str) -> InputError:
     return InputError(
-        f"{what} not the ones it was closed with. A closed step is never released again: the difference to its first "
-        "release would cancel the noise. Give the same events, or none to have the stored rows again"
+        f"the {what} are not the ones it was closed with. A closed step is never released again: the difference to its "
+        "first release would cancel the noise. Give the same events, or none to have the stored rows again"
     )
-
-
-def _ways_out(unit: Unit) -> str:
-    ignore = "--late ignore leaves them out"
-    if isinstance(unit, ItemPerPeriod):
-        return f"{ignore} (in Python late='ignore')"
-    return f"{ignore}, --late move counts them in the first step closed now (in Python late='ignore' or 'move')"
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:3])
-    more = " and others were" if len(names) > 3 else (" was" if len(names) == 1 else " were")
-    return f"{'the step that ends at' if len(names) == 1 else 'the steps that end at'} {shown}{more}"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
 from datetime import UTC, datetime
-
-import numpy as np
 
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.plan.description import library_versions
 from dpwindows.stream import records
 from dpwindows.stream.engine import Engine
-from dpwindows.stream.given_events import NOTHING, Handed, ItemKind
+from dpwindows.stream.given_events import NOTHING, Handed, sql_type_of
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.parts import LocalParts
 from dpwindows.stream.recencies import Recencies, Shape
@@ -24,31 +21,17 @@ from dpwindows.stream.store import StateFile, damaged
 _COUNTS, _MEMORY = "counts/", "memory/"
 
 
-@dataclass(frozen=True)
-class Progress:
+def progress_at(position: Position, mechanism: Mechanism) -> tuple[StepCounts, Memory]:
     """What the next step goes on from: exact counts by recency in every group, and the mechanism's memory."""
-
-    counts: tuple[StepCounts, ...]
-    memory: Memory
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """As named arrays, counts with the groups along the first axis; `progress_at` reads them back."""
-        groups = [counts.to_arrays() for counts in self.counts]
-        stacked = {_COUNTS + name: np.stack([group[name] for group in groups]) for name in groups[0]}
-        return stacked | {_MEMORY + name: values for name, values in self.memory.items()}
-
-
-def progress_at(position: Position, mechanism: Mechanism) -> Progress:
-    """The progress after the last closed step."""
+    reach = mechanism.reach
     if position.step == 0:
-        nothing = StepCounts.before_all(mechanism.counted, mechanism.reach, totals=mechanism.needs_total)
-        return Progress((nothing,) * mechanism.cells, mechanism.fresh_memory())
-    stacked, memory = (
+        totals, cells = mechanism.needs_total, mechanism.cells
+        return StepCounts.before_all(mechanism.counted, reach, totals=totals, cells=cells), mechanism.fresh_memory()
+    counts, memory = (
         {name.removeprefix(prefix): values for name, values in position.working.items() if name.startswith(prefix)}
         for prefix in (_COUNTS, _MEMORY)
     )
-    groups = [{name: values[cell] for name, values in stacked.items()} for cell in range(mechanism.cells)]
-    return Progress(tuple(StepCounts.from_arrays(position.step, mechanism.reach, group) for group in groups), memory)
+    return StepCounts.from_arrays(position.step, reach, counts), memory
 
 
 def close_step(
@@ -78,29 +61,29 @@ def close_step(
     Raises:
         EngineError: the state is damaged, or cannot be written.
     """
-    step, token, progress = before.step + 1, secrets.token_hex(records.TOKEN_BYTES), progress_at(before, mechanism)
+    step, token = before.step + 1, secrets.token_hex(records.TOKEN_BYTES)
+    counts, memory = progress_at(before, mechanism)
     occurrences = _occurrences(mechanism, step, call, handed)
     kind = before.kind if before.kind is not None or occurrences is None else handed.kind
     parts, changes, kept = before.parts, list[Change](), None
     if kind is not None:
-        kept = recencies_of(state, engine, mechanism, kind)
+        kept = _recencies(state, engine, mechanism, sql_type_of(kind))
         part = None if occurrences is None else kept.write(before.parts, step, token, occurrences)
         if part is not None:
             parts, changes = (*before.parts, part), kept.changes(part, oldest_at(step, mechanism.reach))
         parts = kept.compact(parts, step, token)
     if any(change.before >= step for change in changes):  # nothing has occurred in this step or a later one yet
         raise damaged(state.path)
-    of_group: dict[int, list[Change]] = {}
-    for change in changes:
-        of_group.setdefault(change.cell, []).append(change)
-    counts = tuple(one.after(of_group.get(cell, ())) for cell, one in enumerate(progress.counts))
-    released, memory = mechanism.release_step([one.answers() for one in counts], progress.memory)
+    counts = counts.after(changes)
+    released, memory = mechanism.release_step(counts.answers(), memory)
     rows = records.given_rows(released)
     released_at, versions = datetime.now(UTC).isoformat(timespec="seconds"), json.dumps(library_versions())
     closed = ClosedStep(
         *(step, ends, handed.of(step), token, released_at, versions, call, records.rows_digest(step, rows))
     )
-    after = Position(step, token, kind, parts, Progress(counts, memory).to_arrays())
+    named = {_COUNTS: counts.to_arrays(), _MEMORY: memory}
+    working = {prefix + name: values for prefix, arrays in named.items() for name, values in arrays.items()}
+    after = Position(step, token, kind, parts, working)
     if kept is not None:
         kept.settle(tuple(part for part in parts if part not in before.parts))
     records.close(state, before, after, closed, rows)
@@ -109,16 +92,16 @@ def close_step(
     return after
 
 
-def recencies_of(state: StateFile, engine: Engine, mechanism: Mechanism, kind: ItemKind) -> Recencies:
-    """Where the items of a stream are, once their kind is known."""
+def _recencies(state: StateFile, engine: Engine, mechanism: Mechanism, item_type: str) -> Recencies:
+    rule = mechanism.rule
     shape = Shape(
-        kind.sql_type,
+        item_type,
         mechanism.grouping is not None,
         mechanism.thresholds,
         mechanism.reach,
         mechanism.needs_total,
-        mechanism.rule.max_occurrences,
-        mechanism.rule.max_runs,
+        rule.max_occurrences,
+        rule.max_runs,
         mechanism.series,
     )
     return LocalParts(state.path, state.folder, engine, shape)

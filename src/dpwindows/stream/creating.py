@@ -14,9 +14,7 @@ draft that was not paid for is removed, and so is one that a refusal of the ledg
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -25,9 +23,10 @@ import numpy as np
 
 from dpwindows.durable import claimed, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.database import make_tables, opened
 from dpwindows.stream import records
 from dpwindows.stream.records import Creation, pack
-from dpwindows.stream.store import DamagedError, connected, items_folder, journal_of, make_tables, state_error
+from dpwindows.stream.store import KIND, DamagedError, connected, items_folder, journal_of, state_error
 
 
 def create_state(
@@ -55,18 +54,36 @@ def create_state(
     require_new(path)
     with claimed(path):
         require_new(path)
-        draft = _paid_draft(path, creation, arrays, is_paid)
-        if draft is None:
-            draft = draft_path(path)
-            _write_draft(draft, path, creation, arrays)
-            try:
-                pay()
-            except InputError:
-                draft.unlink(missing_ok=True)
-                with suppress(OSError):
-                    items_folder(path).rmdir()
-                raise
-        _name(draft, path)
+        try:
+            draft = _paid_draft(path, creation, arrays, is_paid)
+            if draft is None:
+                draft = draft_path(path)
+                items_folder(path).mkdir(mode=0o700, exist_ok=True)
+                # It syncs the folder that both are in.
+                write_atomically(draft, lambda name: _fill(Path(name), creation, arrays), replace=True, private=True)
+                _pay(draft, path, pay)
+            _name(draft, path)
+        except FileExistsError:
+            raise EngineError(
+                f"{path} appeared while the stream was made: move it away, and run the same again, which pays no "
+                "second time"
+            ) from None
+        except sqlite3.Error as error:
+            raise state_error(path, error) from None
+        except OSError as error:
+            raise EngineError(
+                f"the state {path} cannot be written: {error.strerror or error}. Run the same again: it pays once"
+            ) from None
+
+
+def _pay(draft: Path, path: Path, pay: Callable[[], None]) -> None:
+    try:
+        pay()
+    except InputError:
+        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            items_folder(path).rmdir()
+        raise
 
 
 def require_new(path: Path) -> None:
@@ -81,14 +98,11 @@ def require_new(path: Path) -> None:
     folder = items_folder(path)
     for existing in (path, journal_of(path), folder):
         # An empty folder is one that a creation left which was interrupted.
-        if existing.is_symlink() or (existing.exists() and not (existing == folder and _is_empty(folder))):
+        left = existing == folder and folder.is_dir() and not any(folder.iterdir())
+        if existing.is_symlink() or (existing.exists() and not left):
             raise InputError(f"{existing} exists already: a stream is created once; name another state")
     if not os.access(path.parent, os.W_OK):
         raise EngineError(f"the folder of the state cannot be written to: {path.parent}")
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
 
 
 def draft_path(path: Path) -> Path:
@@ -133,52 +147,32 @@ def _read_draft(draft: Path) -> tuple[Creation, dict[str, np.ndarray]] | None:
         return None
 
 
-def _write_draft(draft: Path, path: Path, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
-    """Fill a state in a private folder, and put it under its draft's name, on disk, with a folder for its items."""
-    try:
-        items_folder(path).mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="dpwindows-") as private:
-            made = Path(private) / "state"
-            with closing(make_tables(made)) as connection:
-                records.write_creation(connection, creation, arrays)
-                connection.execute("COMMIT")
-            # It syncs the folder that both are in.
-            write_atomically(draft, lambda name: shutil.copyfile(made, name), replace=True, private=True)
-    except sqlite3.Error as error:
-        raise state_error(path, error) from None
-    except OSError as error:
-        raise _unwritten(path, error) from None
+def _fill(path: Path, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
+    """Make an empty file a state before its first step; whoever made it puts it on disk."""
+    with closing(opened(path, patience=0)) as connection:
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("BEGIN")
+        make_tables(connection, KIND)
+        records.write_creation(connection, creation, arrays)
+        connection.execute("COMMIT")
 
 
 def _name(draft: Path, path: Path) -> None:
     """Give the draft its name, unless something else has it by now."""
+    if not items_folder(path).exists():  # somebody took it away since the draft was written
+        items_folder(path).mkdir(mode=0o700)
+        sync_folder(path.parent)
     try:
-        if not items_folder(path).exists():  # somebody took it away since the draft was written
-            items_folder(path).mkdir(mode=0o700)
-            sync_folder(path.parent)
-        try:
-            path.hardlink_to(draft)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            require_new(path)
-            draft.replace(path)
-        sync_folder(path.parent)
-        draft.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        path.hardlink_to(draft)
     except FileExistsError:
-        raise EngineError(
-            f"{path} appeared while the stream was made: move it away, and run the same again, which pays no second "
-            "time"
-        ) from None
-    except OSError as error:
-        raise _unwritten(path, error) from None
-
-
-def _unwritten(path: Path, error: OSError) -> EngineError:
-    return EngineError(
-        f"the state {path} cannot be written: {error.strerror or error}. Run the same again: it pays once"
-    )
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError from None
+        draft.replace(path)
+    sync_folder(path.parent)
+    draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def forget_draft(path: Path) -> None:

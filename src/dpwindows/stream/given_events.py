@@ -33,25 +33,20 @@ _SIGNED = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", 
 _TEXTS = ("varchar", "enum")
 
 
-@dataclass(frozen=True)
-class ItemKind:
-    """What kind of values a stream's items are: a name for messages, and the SQL type they are kept as."""
+def kind_of(type_id: str, type_name: str) -> str:
+    """The kind of a column of the engine's type; equal kinds have equal values for equal items.
 
-    name: str
-    sql_type: str
+    Whole decimals are of one kind, as they are the same text however wide their type.
+    """
+    if type_id in _SIGNED:
+        return "integer"
+    whole = re.fullmatch(r"DECIMAL\([0-9]+, ?0\)", type_name) is not None
+    return "text" if type_id in _TEXTS else "DECIMAL(38,0)" if whole else type_name
 
-    @classmethod
-    def of(cls, type_id: str, type_name: str) -> ItemKind:
-        """The kind of a column of the engine's type; equal kinds have equal values for equal items."""
-        if type_id in _SIGNED:
-            return cls("integer", "BIGINT")
-        return cls.named("text" if type_id in _TEXTS else type_name)
 
-    @classmethod
-    def named(cls, name: str) -> ItemKind:
-        """The kind with a name; whole decimals are of one kind, as they are the same text however wide their type."""
-        whole = re.fullmatch(r"DECIMAL\([0-9]+, ?0\)", name) is not None
-        return cls("DECIMAL(38,0)" if whole else name, "BIGINT" if name == "integer" else "VARCHAR")
+def sql_type_of(kind: str) -> str:
+    """The SQL type that items of a kind are kept as."""
+    return "BIGINT" if kind == "integer" else "VARCHAR"
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Handed:
     later. `kind` is None if there are no rows.
     """
 
-    kind: ItemKind | None
+    kind: str | None
     fingerprints: Mapping[int, str]
 
     @property
@@ -90,6 +85,7 @@ def hand_over(
     columns: EventColumns,
     timeline: Timeline,
     key: str,
+    known: str | None,
     *,
     later: bool,
     table: str | None,
@@ -98,7 +94,7 @@ def hand_over(
     """Read events into the temporary table `handed` of an engine; with `later` those after the timeline too.
 
     Raises:
-        InputError: the events cannot be read as asked.
+        InputError: the events cannot be read as asked, or their items are of another kind than those `known`.
         EngineError: the engine failed while reading.
     """
     keys = ["item"] if columns.grouping is None else ["cell", "item"]
@@ -106,7 +102,7 @@ def hand_over(
         reader = events.connection
         reader.execute("SET TimeZone = 'UTC'")
         item_type = reader.sql(events.sql).types[0]
-        kind = ItemKind.of(item_type.id, str(item_type))
+        kind = kind_of(item_type.id, str(item_type))
         # Read and grouped before it leaves that engine, so that whatever is wrong with the events shows there.
         with progress_bar(reader, "reading events", shown=settings.progress):
             span = None if columns.grouping is None else span_of(timeline, later=later)
@@ -115,13 +111,18 @@ def hand_over(
             _lay_out(connection, reader.table("grouped").to_arrow_reader(), keys)
     with engine.guarded() as connection:
         fingerprints = _fingerprints(connection, key, " || ':' || ".join(keys))
+    if fingerprints and known not in (None, kind):
+        raise InputError(
+            f"the items of this stream are of type {known}, as in its first events, and the column {columns.item!r} is "
+            f"now of type {kind}: write it as it was"
+        )
     return Handed(kind if fingerprints else None, fingerprints)
 
 
-def _grouped_sql(events: EventRelation, kind: ItemKind, span: int | None) -> str:
+def _grouped_sql(events: EventRelation, kind: str, span: int | None) -> str:
     """The rows of `handed`; with groups, steps are places in cells of `span` (`places_sql`)."""
     total = f"CAST(least(sum(count), {_MOST}) AS BIGINT)" if events.weighted else "count(*)"
-    item = "hex(item)" if kind.name == "BLOB" else f"CAST(item AS {kind.sql_type})"
+    item = "hex(item)" if kind == "BLOB" else f"CAST(item AS {sql_type_of(kind)})"
     cell, place = (f"CAST(step {sign} {span} AS INTEGER)" for sign in ("//", "%"))
     place = "step" if span is None else f"{cell} AS cell, {place} AS step"
     rows = f"SELECT item, step, {total} AS total FROM ({events.sql}) GROUP BY item, step"
@@ -159,16 +160,3 @@ def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str, item: str) ->
 
 def _text(value: int) -> str:
     return f"{value % _MODULUS:032x}"
-
-
-def require_kind(known: ItemKind | None, found: ItemKind | None, column: str) -> None:
-    """Check that items are of the kind that the stream's first ones were.
-
-    Raises:
-        InputError: they are not.
-    """
-    if known is not None and found is not None and known != found:
-        raise InputError(
-            f"the items of this stream are of type {known.name}, as in its first events, and the column {column!r} is "
-            f"now of type {found.name}: write it as it was"
-        )

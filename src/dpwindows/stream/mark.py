@@ -11,8 +11,8 @@ a state that was rolled back where it lies, and not a restored backup of both fi
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dpwindows.durable import write_atomically
 from dpwindows.errors import EngineError
@@ -25,8 +25,7 @@ class HiddenMarkError(EngineError):
     """There is a mark that this user may not read."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """Where a stream is: its id, its last step, and a digest of that step's random token."""
 
     state_id: str
@@ -54,25 +53,22 @@ def read_mark(path: Path) -> Mark | None:
     beside = mark_path(path)
     try:
         with beside.open("rb") as file:
-            content = file.read(_LONGEST)
+            values = json.loads(file.read(_LONGEST))
+        mark = Mark(str(values["state_id"]), int(values["step"]), str(values["token_digest"]))
+        if values["checksum"] == digest(*mark):
+            return mark
     except FileNotFoundError:
         return None
     except PermissionError:
         raise HiddenMarkError(f"{beside} cannot be read: permission denied") from None
     except OSError as error:
         raise EngineError(f"{beside} cannot be read: {error.strerror or error}") from None
-    try:
-        values = json.loads(content)
-        mark = Mark(str(values["state_id"]), int(values["step"]), str(values["token_digest"]))
-        whole = values["checksum"] == _checksum(mark)
     except (ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise EngineError(
-            f"{beside} is damaged. It says how far the stream was published: delete it only if you know that the state "
-            "beside it is the newest"
-        )
-    return mark
+        pass
+    raise EngineError(
+        f"{beside} is damaged. It says how far the stream was published: delete it only if you know that the state "
+        "beside it is the newest"
+    )
 
 
 def write_mark(path: Path, mark: Mark) -> None:
@@ -81,9 +77,5 @@ def write_mark(path: Path, mark: Mark) -> None:
     Raises:
         EngineError: it cannot be written.
     """
-    text = json.dumps(asdict(mark) | {"checksum": _checksum(mark)}) + "\n"
+    text = json.dumps(mark._asdict() | {"checksum": digest(*mark)}) + "\n"
     write_atomically(mark_path(path), lambda file: Path(file).write_text(text), replace=True, private=True)
-
-
-def _checksum(mark: Mark) -> str:
-    return digest(mark.state_id, mark.step, mark.token_digest)

@@ -99,16 +99,10 @@ class Mechanism:
     @property
     def thresholds(self) -> tuple[int, ...]:
         """Every k whose "at least k" counts are needed, but for rolling counts with bounded runs."""
-        return tuple(
-            sorted(
-                {
-                    k
-                    for design in self._designs
-                    if self.rule.max_runs is None or not isinstance(design.problem.window, Rolling)
-                    for k in design.problem.thresholds
-                }
-            )
-        )
+        problems = [design.problem for design in self._designs]
+        if self.rule.max_runs is not None:
+            problems = [problem for problem in problems if not isinstance(problem.window, Rolling)]
+        return tuple(sorted({k for problem in problems for k in problem.thresholds}))
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -122,11 +116,6 @@ class Mechanism:
     def counted(self) -> tuple[int, ...]:
         """What counts by recency are kept for: thresholds, and the numbers of series."""
         return (*self.thresholds, *(series_number(place) for place in range(len(self.series))))
-
-    @property
-    def depth(self) -> int:
-        """How many occurrences of an item may matter: the largest threshold."""
-        return max(k for design in self._designs for k in design.problem.thresholds)
 
     def _of(self, design: StepDesign, answers: StepAnswers) -> StepAnswers:
         """The answers that a design reads, by threshold."""
@@ -148,8 +137,7 @@ class Mechanism:
 
     @property
     def _designs(self) -> list[StepDesign]:
-        designs = [measurement.design for measurement in self.measurements]
-        return [design for design in designs if isinstance(design, StepDesign)]
+        return [one.design for one in self.measurements if isinstance(one.design, StepDesign)]
 
     # --- Stored and restored ----------------------------------------------------------------------------------------
 
@@ -231,10 +219,10 @@ class Mechanism:
             f"{index}.{k}.{name}": value
             for index, (design, measurement) in enumerate(zip(self._designs, self.measurements, strict=True))
             for k in design.problem.thresholds
-            for name, value in _joined([_fresh(design, k)] * len(measurement.cells), measurement).items()
+            for name, value in _joined([_fresh(design, k)] * len(measurement.cells)).items()
         }
 
-    def release_step(self, answers: StepAnswers | Sequence[StepAnswers], memory: Memory) -> tuple[pa.Table, Memory]:
+    def release_step(self, by_cell: Sequence[StepAnswers], memory: Memory) -> tuple[pa.Table, Memory]:
         """Measure one step under fresh noise: the rows of every window that ends at it, and the memory after it.
 
         Guarantee: the rows of all steps together satisfy the budget (`dpwindows.kernel.measure.measure_step`) if this
@@ -242,7 +230,7 @@ class Mechanism:
         step.
 
         Args:
-            answers: the exact counts at the end of the step, with groups those of each; steps come in order, from 1.
+            by_cell: the exact counts at the end of the step, of each group; steps come in order, from 1.
             memory: what the step before returned, or `fresh_memory()`.
 
         Returns:
@@ -253,12 +241,10 @@ class Mechanism:
             ValueError: the answers are of other groups than are measured.
             BudgetExceededError: as `dpwindows.kernel.measure.measure_step`.
         """
-        by_cell = (answers,) if isinstance(answers, StepAnswers) else tuple(answers)
         if len(by_cell) != self.cells:
             raise ValueError(f"the answers are of {len(by_cell)} groups, and {self.cells} are measured")
         step = by_cell[0].step
-        for one in by_cell:
-            self._require_sane(one)
+        self._require_sane(step, by_cell)
         encoded = [
             {
                 k: [
@@ -270,7 +256,9 @@ class Mechanism:
             for index, design in enumerate(self._designs)
         ]
         exact = [{k: np.concatenate([own for own, _ in cells]) for k, cells in one.items()} for one in encoded]
-        self._require_charged(exact, step)
+        for measurement, design, numbers in zip(self.measurements, self._designs, exact, strict=True):
+            if any(len(values) != design.rows_at(step) * len(measurement.cells) for values in numbers.values()):
+                raise ValueError(f"step {step} was encoded in another count of numbers than its design measures")
         noisy = measure_step(self.measurements, self.budget, step, exact)
         tables: list[pa.Table] = []
         after: Memory = {}
@@ -289,7 +277,7 @@ class Mechanism:
                 ]
                 estimates[k] = np.concatenate([estimate for estimate, _ in read])
                 both = zip(encoded[index][k], read, strict=True)
-                kept = _joined([_kept(encoding, reading) for (_, encoding), (_, reading) in both], measurement)
+                kept = _joined([_kept(encoding, reading) for (_, encoding), (_, reading) in both])
                 after |= {f"{index}.{k}.{name}": value for name, value in kept.items()}
             for series, query in enumerate(queries):
                 mine = slice(series, series + 1) if len(queries) > 1 else slice(None)
@@ -300,25 +288,19 @@ class Mechanism:
         self, index: int, by_cell: Sequence[StepAnswers], k: int, memory: Memory
     ) -> list[tuple[StepAnswers, Memory]]:
         """What a measurement reads of a threshold in each of its groups: the answers, and its own memory there."""
-        measurement, design = self.measurements[index], self._designs[index]
-        own = _part(memory, f"{index}.{k}.")
+        design, own = self._designs[index], _part(memory, f"{index}.{k}.")
         return [
-            (self._of(design, by_cell[cell]), own if measurement.groups is None else _at(own, place))
-            for place, cell in enumerate(measurement.cells)
+            (self._of(design, by_cell[cell]), {name: value[place] for name, value in own.items()})
+            for place, cell in enumerate(self.measurements[index].cells)
         ]
 
-    def _require_sane(self, answers: StepAnswers) -> None:
-        if self.horizon is not None and answers.step > self.horizon:
-            raise ValueError(f"the stream ends after {self.horizon} steps, and step {answers.step} was to be released")
-        counts = [*answers.total.values(), *(int(values.max(initial=0)) for values in answers.recent.values())]
+    def _require_sane(self, step: int, by_cell: Sequence[StepAnswers]) -> None:
+        if self.horizon is not None and step > self.horizon:
+            raise ValueError(f"the stream ends after {self.horizon} steps, and step {step} was to be released")
+        counts = [count for one in by_cell for count in one.total.values()]
+        counts += [int(values.max(initial=0)) for one in by_cell for values in one.recent.values()]
         if max(counts, default=0) > _MOST_ITEMS:
             raise ValueError("the exact counts of a step are beyond anything a log can hold")
-
-    def _require_charged(self, exact: list[dict[int, IntArray]], step: int) -> None:
-        for measurement, design, encoded in zip(self.measurements, self._designs, exact, strict=True):
-            for values in encoded.values():
-                if values.shape != (design.rows_at(step) * len(measurement.cells),):
-                    raise ValueError(f"encoded {values.shape} numbers where the design measures another count")
 
     def _rows(
         self,
@@ -345,7 +327,7 @@ class Mechanism:
 
         half = np.tile(half_widths(measurement, measure, squares, fourths, self.confidence), len(codes))
         count, first = len(estimate), np.tile(_first_steps(query, step, len(squares)), len(codes))
-        last = np.full(count, step, dtype=np.int64)
+        last = np.full(count, step)
         return pa.table(
             {
                 "window": pa.array([query.window.text] * count, pa.string()),
@@ -382,15 +364,9 @@ def _kept(exact: Memory, noisy: Memory) -> Memory:
     }
 
 
-def _joined(memories: Sequence[Memory], measurement: Measurement) -> Memory:
-    """The memory of a measurement in all of its groups, along the first axis; without groups the only one."""
-    if measurement.groups is None:
-        return memories[0]
+def _joined(memories: Sequence[Memory]) -> Memory:
+    """The memory of a measurement in all of its groups, along the first axis."""
     return {name: np.stack([memory[name] for memory in memories]) for name in memories[0]}
-
-
-def _at(memory: Memory, place: int) -> Memory:
-    return {name: value[place] for name, value in memory.items()}
 
 
 def _part(memory: Memory, prefix: str) -> Memory:
@@ -401,11 +377,13 @@ def _first_steps(query: Query, step: int, count: int) -> IntArray:
     """First steps of the windows that end at a step, in the order of their estimates."""
     match query.window:
         case Cumulative():
-            return np.ones(count, dtype=np.int64)
+            first = 1
         case Rolling(length=length):
-            return np.full(count, max(1, step - length + 1), dtype=np.int64)
+            first = max(1, step - length + 1)
         case AnyWindow():
             return np.arange(step - count + 1, step + 1, dtype=np.int64)
         case PeriodFamily() as window:
-            return np.full(count, step - place_of(window, step)[1] + 1, dtype=np.int64)
-    raise ValueError(f"unknown window family {query.window!r}")
+            first = step - place_of(window, step)[1] + 1
+        case _:
+            raise ValueError(f"unknown window family {query.window!r}")
+    return np.full(count, first, dtype=np.int64)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pyarrow.compute as pc
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
-from dpwindows.errors import EngineError, InputError
+from dpwindows.errors import EngineError, InputError, StateBehindLedgerError
 from dpwindows.ledger.store import Kept
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.checks import columns_of
@@ -49,7 +51,6 @@ class Gate:
         self._refusal: InputError | None = None
         # The mark as it is, once it was read: nobody else writes that of a state that is open here.
         self._mark: Mark | None = None
-        self._settled = False
         # What the ledger had on record when it was asked last.
         self._recorded: Recorded | None = None
 
@@ -74,23 +75,17 @@ class Gate:
 
         Where no row leaves, it is enough to look at the ledger: what it has on record need not be on disk.
         """
-        if self._refusal is not None:
-            raise self._refusal
         reached = Mark.of(self._creation.state_id, position.step, position.token)
-        marked = self._mark or self._marked(reached)
-        if marked != reached and not self._settled:
-            # Another process may have committed the last step, and not lived to see it on disk.
-            self._state.settle()
-        self._settled = True
-        try:
+        with self._refused_for_good():
+            marked = self._mark or self._marked(reached)
+            if leaving or marked != reached:
+                # Another process may have committed the last step, or marked it, and not lived to see it on disk.
+                self._state.settle()
             self._require_recorded(position, leaving=leaving)
-        except InputError as refusal:
-            self._refusal = refusal
-            raise
-        self._require_no_loss(marked, position)
-        self.record(position)
+            self._require_no_loss(marked, position)
+            self.record(position)
         if marked != reached:
-            self._raise_mark(reached)
+            self._raise_mark(reached, before=marked)
         self._mark = reached
 
     def record(self, position: Position) -> None:
@@ -99,37 +94,40 @@ class Gate:
         Raises:
             StateBehindLedgerError, InputError, EngineError: as `let_out`.
         """
-        try:
-            self._record(position)
-        except InputError as refusal:
-            self._refusal = refusal
-            raise
+        with self._refused_for_good():
+            # If the position that was there last still is.
+            if self._ledger is not None and self._recorded is not None and self._recorded.step < position.step:
+                self._ledger.advance(self._creation.state_id, *self._recorded, position.step, position.token)
+                self._recorded = self._recorded._replace(step=position.step, token=position.token)
 
     def close(self) -> None:
         """Let the ledger go."""
         self._kept.close()
 
+    @contextmanager
+    def _refused_for_good(self) -> Iterator[None]:
+        """Whatever the ledger refuses once is refused from there on."""
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            yield
+        except InputError as refusal:
+            self._refusal = refusal
+            raise
+
     def _require_recorded(self, position: Position, *, leaving: bool) -> None:
         """Check that the position on record is one that this state has been at, with its token.
 
         If it is not, the state is a backup or a copy, and the steps after it were released by another file: with other
-        noise than it would draw. Where a step is about to be recorded, `_record` finds that out.
+        noise than it would draw. Where a step is about to be recorded, `record` finds that out.
         """
         if self._ledger is None or (leaving and self._recorded is not None and self._recorded.step < position.step):
             return
-        from dpwindows.errors import StateBehindLedgerError
-
         state_id = self._creation.state_id
         recorded = self._ledger.position(state_id, to_act=leaving)
         if recorded.step > position.step or self._token(position, recorded.step) != recorded.token:
             raise StateBehindLedgerError(state_id, recorded_step=recorded.step, known_step=position.step)
         self._recorded = recorded
-
-    def _record(self, position: Position) -> None:
-        """Put a position on record, if the one that was there last still is."""
-        if self._ledger is not None and self._recorded is not None and self._recorded.step < position.step:
-            self._ledger.advance(self._creation.state_id, *self._recorded, position.step, position.token)
-            self._recorded = self._recorded._replace(step=position.step, token=position.token)
 
     def _token(self, position: Position, step: int) -> str:
         """The token of a position that the state has been at."""
@@ -163,16 +161,18 @@ class Gate:
                 "Put the newest state back; if it is lost, create a new stream, which spends its own budget"
             )
 
-    def _raise_mark(self, mark: Mark) -> None:
+    def _raise_mark(self, mark: Mark, before: Mark | None) -> None:
         try:
             write_mark(self._state.path, mark)
         except EngineError as error:
-            # A reader may lie on a disk that cannot be written. It draws nothing, and what it reads is on disk.
-            if not (self._state.read_only and getattr(error.__cause__, "errno", None) in _UNWRITABLE):
+            # A reader may lie on a disk that cannot be written. It draws nothing, and what it reads is on disk; but a
+            # step that neither the ledger nor the mark knows of must not be seen by anyone.
+            unseen = before is not None and self._ledger is None
+            if unseen or not (self._state.read_only and getattr(error.__cause__, "errno", None) in _UNWRITABLE):
                 raise
 
 
-# --- The budget, once ---------------------------------------------------------------------------------------------
+# --- The budget, once -------------------------------------------------------------------------------------------------
 
 
 def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
@@ -183,36 +183,20 @@ def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
         InputError: the dataset does not admit the stream.
         EngineError: the ledger cannot be written.
     """
-    ledger.spend(request(plan, creation), state=creation.state_id, token=creation.token)
-
-
-def request(plan: StreamPlan, creation: Creation) -> Any:
-    """The stream as a ledger sees it."""
     from dpwindows.ledger.request import Request
     from dpwindows.plan.description import asked_of
 
     timeline = Timeline.of_length(creation.start, plan.horizon or 1, creation.step, creation.time_zone)
     asked, columns = asked_of(plan), creation.columns
-    return Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=plan.horizon is None)
-
-
-def is_on_record(ledger: Ledger, state_id: str) -> bool:
-    """Whether a stream was paid for.
-
-    Raises:
-        InputError: the ledger is damaged.
-        EngineError: it cannot be read.
-    """
-    return any(entry.state == state_id for entry in ledger.book().entries)
+    endless = plan.horizon is None
+    request = Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=endless)
+    ledger.spend(request, state=creation.state_id, token=creation.token)
 
 
 def _ledger_of(creation: Creation, given: Ledger | None, kept: Kept) -> Ledger | None:
     """The ledger of a stream: the one given, or else the one it was created with, at the path it had then.
 
     It is asked on one connection, `kept`, which is the caller's to close.
-
-    Raises:
-        InputError: there is no such ledger, or one was given for a stream that was created without.
     """
     if given is not None:
         if creation.ledger is None:

@@ -37,7 +37,6 @@ import pyarrow as pa
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
-from dpwindows.stream.given_events import ItemKind
 from dpwindows.stream.recencies import Manifest, Part
 from dpwindows.stream.store import StateFile, damaged, in_use
 
@@ -150,14 +149,13 @@ class Position:
 
     step: int
     token: str
-    kind: ItemKind | None = None
+    kind: str | None = None
     parts: Manifest = ()
     working: Arrays = field(default_factory=dict)
 
     def sealed(self) -> tuple[Any, ...]:
         """The row of the table `position`."""
-        kind = None if self.kind is None else self.kind.name
-        values = (self.step, self.token, kind, json.dumps(self.parts), pack(self.working))
+        values = (self.step, self.token, self.kind, json.dumps(self.parts), pack(self.working))
         return (*values, digest(*values))
 
 
@@ -211,11 +209,7 @@ def read_creation(connection: sqlite3.Connection) -> tuple[Creation, dict[str, n
 
 
 def read_position(state: StateFile) -> Position:
-    """Where the stream is.
-
-    Raises:
-        EngineError: the state is damaged.
-    """
+    """Where the stream is; raises `EngineError` if the state is damaged."""
     with state.guarded() as connection:
         rows = connection.execute("SELECT step, token, kind, parts, working, digest FROM position").fetchall()
         closed = connection.execute("SELECT coalesce(max(step), 0), count(*) FROM steps").fetchone()
@@ -223,25 +217,11 @@ def read_position(state: StateFile) -> Position:
         raise damaged(state.path)
     step, token, kind, parts, working = rows[0][:5]
     named = tuple(Part(*values) for values in json.loads(parts))
-    return Position(step, token, None if kind is None else ItemKind.named(kind), named, unpack(working))
-
-
-def read_step(state: StateFile, step: int) -> ClosedStep | None:
-    """One closed step; None if it is not closed.
-
-    Raises:
-        EngineError: the state is damaged.
-    """
-    found = read_steps(state, step, step)
-    return found[0] if found else None
+    return Position(step, token, kind, named, unpack(working))
 
 
 def read_steps(state: StateFile, first: int, last: int) -> list[ClosedStep]:
-    """The closed steps among some, ascending.
-
-    Raises:
-        EngineError: the state is damaged.
-    """
+    """The closed steps among some, ascending; raises `EngineError` if the state is damaged."""
     with state.guarded() as connection:
         rows = connection.execute(
             "SELECT * FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", (first, last)
@@ -251,6 +231,11 @@ def read_steps(state: StateFile, first: int, last: int) -> list[ClosedStep]:
     return [ClosedStep(*(*row[:6], Call(*row[6:9]), row[9])) for row in rows]
 
 
+def read_step(state: StateFile, step: int) -> ClosedStep | None:
+    """One closed step, None if it is not closed; raises `EngineError` if the state is damaged."""
+    return next(iter(read_steps(state, step, step)), None)
+
+
 def rows_a_step(state: StateFile, step: int) -> int:
     """How many numbers a closed step released."""
     with state.guarded() as connection:
@@ -258,11 +243,7 @@ def rows_a_step(state: StateFile, step: int) -> int:
 
 
 def read_ends(state: StateFile, last: int) -> Int64Array:
-    """The ends of the steps up to one that is closed, as boundary values, shape (last,).
-
-    Raises:
-        EngineError: the state is damaged.
-    """
+    """The ends of the closed steps up to one, as boundary values, shape (last,); raises `EngineError` on damage."""
     with state.guarded() as connection:
         rows = connection.execute("SELECT ends FROM steps WHERE step <= ? ORDER BY step", (last,)).fetchall()
     try:
@@ -272,11 +253,7 @@ def read_ends(state: StateFile, last: int) -> Int64Array:
 
 
 def read_released(state: StateFile, steps: list[ClosedStep], *, grouped: bool) -> pa.Table:
-    """The released rows of some steps that follow each other, each step checked against its digest.
-
-    Raises:
-        EngineError: the state is damaged.
-    """
+    """The released rows of some steps that follow each other, each checked; raises `EngineError` on damage."""
     names = (*GIVEN, CELL) if grouped else GIVEN
     listed = ", ".join(f'"{name}"' for name in names)
     with state.guarded() as connection:

@@ -1,9 +1,9 @@
 """The exact state of a stream: how many items have each recency, updated every step; answers are sums of these.
 
-For each threshold k, `recent[k][i]` is the number of items whose k-th most recent occurrence at the end of step t lies
-in step `oldest + i`, with `oldest = max(1, t - reach + 1)`: further back nothing is asked. `total[k]` is the number of
-items with at least k occurrences since step 1; it is there only where totals are asked for, since without them items
-are forgotten. Then CountAtLeast_k(a, t) is the sum of `recent[k]` over steps a..t.
+For each threshold k and group c, `recent[k][c, i]` is the number of items whose k-th most recent occurrence at the end
+of step t lies in step `oldest + i`, with `oldest = max(1, t - reach + 1)`: further back nothing is asked. `total[k][c]`
+is the number of items with at least k occurrences since step 1; it is there only where totals are asked for, since
+without them items are forgotten. Then CountAtLeast_k(a, t) is the sum of `recent[k][c]` over steps a..t.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NONE = -1
 
 
 class Change(NamedTuple):
-    """So many items changed the step of their k-th most recent occurrence; `before` may be `NONE`, `after` not.
+    """So many items of a group changed the step of their k-th most recent occurrence; only `before` may be `NONE`.
 
     In place of a threshold, k may be the number of a series with bounded runs (`count.query.first_runs.series_number`).
     """
@@ -32,7 +32,6 @@ class Change(NamedTuple):
     after: int
     items: int
     cell: int = 0
-    """The code of the group whose items they are."""
 
 
 @dataclass(frozen=True)
@@ -42,54 +41,58 @@ class StepCounts:
     step: int
     reach: int
     recent: Mapping[int, Int64Array]
-    total: Mapping[int, int]
+    total: Mapping[int, Int64Array]
 
     @classmethod
-    def before_all(cls, thresholds: Iterable[int], reach: int, *, totals: bool) -> StepCounts:
+    def before_all(cls, thresholds: Iterable[int], reach: int, *, totals: bool, cells: int = 1) -> StepCounts:
         """Before step 1: nothing has occurred."""
-        recent = {k: np.zeros(0, dtype=np.int64) for k in thresholds}
-        return cls(0, reach, recent, dict.fromkeys(recent, 0) if totals else {})
-
-    @property
-    def oldest(self) -> int:
-        """The first step whose recencies are kept; `step + 1` if none are."""
-        return oldest_at(self.step, self.reach)
+        recent = {k: np.zeros((cells, 0), dtype=np.int64) for k in thresholds}
+        return cls(0, reach, recent, {k: np.zeros(cells, dtype=np.int64) for k in recent} if totals else {})
 
     def after(self, changes: Iterable[Change]) -> StepCounts:
         """The counts one step later, given what changed in that step.
 
         A recency before `oldest` has left `recent` with its step, so that its changes concern the new one only.
         """
-        step = self.step + 1
-        oldest = oldest_at(step, self.reach)
-        recent = {k: np.append(counts, 0)[max(oldest - self.oldest, 0) :] for k, counts in self.recent.items()}
-        total = dict(self.total)
-        for k, before, after, items, _ in changes:
+        step, oldest = self.step + 1, oldest_at(self.step + 1, self.reach)
+        gone = oldest - oldest_at(self.step, self.reach)
+        recent = {k: np.pad(counts, ((0, 0), (0, 1)))[:, gone:] for k, counts in self.recent.items()}
+        total = {k: counts.copy() for k, counts in self.total.items()}
+        for k, before, after, items, cell in changes:
             if before >= oldest:
-                recent[k][before - oldest] -= items
+                recent[k][cell, before - oldest] -= items
             if after >= oldest:
-                recent[k][after - oldest] += items
+                recent[k][cell, after - oldest] += items
             if k in total and before == NONE:
-                total[k] += items
+                total[k][cell] += items
         return StepCounts(step, self.reach, recent, total)
 
-    def answers(self) -> StepAnswers:
-        """What the mechanism asks for: counts of the last 1, 2, ... steps, and totals."""
-        return StepAnswers(self.step, {k: np.cumsum(counts[::-1]) for k, counts in self.recent.items()}, self.total)
+    def answers(self) -> list[StepAnswers]:
+        """What the mechanism asks for, of each group: counts of the last 1, 2, ... steps, and totals."""
+        sums = {k: np.cumsum(counts[:, ::-1], axis=1) for k, counts in self.recent.items()}
+        cells = len(next(iter(sums.values())))
+        return [
+            StepAnswers(
+                self.step,
+                {k: counts[cell] for k, counts in sums.items()},
+                {k: int(counts[cell]) for k, counts in self.total.items()},
+            )
+            for cell in range(cells)
+        ]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """As named arrays; `from_arrays` gives it back."""
-        return {
-            **{f"recent.{k}": counts for k, counts in self.recent.items()},
-            **{f"total.{k}": np.array(total) for k, total in self.total.items()},
-        }
+        named = {"recent": self.recent, "total": self.total}
+        return {f"{name}.{k}": values for name, counts in named.items() for k, values in counts.items()}
 
     @classmethod
     def from_arrays(cls, step: int, reach: int, arrays: Mapping[str, np.ndarray]) -> StepCounts:
         """The counts that `to_arrays` gave."""
-        recent = {int(name[7:]): counts for name, counts in arrays.items() if name.startswith("recent.")}
-        total = {int(name[6:]): int(count) for name, count in arrays.items() if name.startswith("total.")}
-        return cls(step, reach, recent, total)
+        counts: dict[str, dict[int, Int64Array]] = {"recent": {}, "total": {}}
+        for name, values in arrays.items():
+            what, k = name.split(".")
+            counts[what][int(k)] = values
+        return cls(step, reach, counts["recent"], counts["total"])
 
 
 def oldest_at(step: int, reach: int) -> int:

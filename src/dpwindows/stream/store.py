@@ -5,7 +5,7 @@
 - *Durable*: a rollback journal and `synchronous = EXTRA`. When `transaction` returns, what it did is on disk, and so is
   the folder's record that the journal is gone. Whatever happens before leaves the state as it was.
 - *Durable before it is relied upon*: a process that was killed between committing and the sync of the folder leaves a
-  step that others can read, and that a power failure could still take back. `settle` syncs the folder.
+  step, or a mark, that others can read and that a power failure could still take back. `settle` syncs the folder.
 - *One at a time*: the folder of the items is locked for as long as the state is open; another process, or this one
   again, is told so. So is a process that was forked from the one that opened it. Threads take turns (`turn`).
 - *One journal*: what a crash leaves undone is found beside the file, by its name. A state with several names is
@@ -26,11 +26,10 @@ from pathlib import Path
 
 from dpwindows.durable import Lock, require_private, sync_folder, try_lock, unlock
 from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.database import DURABLE, Kind, opened, require_kind
 from dpwindows.ledger.journal import require_current_journal, require_one_name
 
-# "dpws" in the header's field for the application, and the version of the tables.
-MARK, VERSION = 0x64707773, 1
-TABLES = (
+_TABLES = (
     "CREATE TABLE creation (facts TEXT NOT NULL, arrays BLOB NOT NULL, digest TEXT NOT NULL)",
     """CREATE TABLE position (
         step INTEGER NOT NULL, token TEXT NOT NULL, kind TEXT, parts TEXT NOT NULL, working BLOB NOT NULL,
@@ -45,7 +44,8 @@ TABLES = (
         estimate REAL NOT NULL, std_error REAL NOT NULL, bias_bound REAL NOT NULL, lower REAL NOT NULL,
         upper REAL NOT NULL, cell INTEGER, PRIMARY KEY (step, place)) WITHOUT ROWID""",
 )
-_DURABLE = "PRAGMA synchronous = EXTRA"
+# "dpws" in the header's field for the application.
+KIND = Kind("the state of a stream", 0x64707773, 1, _TABLES)
 BACKUP = "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
 _KEPT = "Nothing that was committed is lost: mend that, and run the same again"
 _DISK = {
@@ -73,7 +73,7 @@ class StateFile:
         # By its real name: the journal is found beside it.
         self.path, self.read_only = path.resolve(), read_only
         self.folder = items_folder(self.path)
-        self._failed = False
+        self._failed = self._settled = False
         self._process, self._turn = os.getpid(), threading.RLock()
         try:
             self.path.stat()
@@ -82,26 +82,14 @@ class StateFile:
         except OSError as error:
             raise EngineError(f"the state {path} cannot be read: {error.strerror or error}") from None
         # Also where nobody closes it.
-        self._let_go = weakref.finalize(self, _let_go, _locked(self.folder, self.path), self._process)
+        self._unlock = weakref.finalize(self, _unlock, _locked(self.folder, self.path), self._process)
         try:
             require_private(self.folder, "folder of a stream's items")
             require_one_name(self.path, "state")
             self._connection = connected(self.path)
         except BaseException:
-            self._let_go()
+            self._unlock()
             raise
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The database.
-
-        Raises:
-            EngineError: an earlier failure left it unusable, or this process is a copy of the one that opened it.
-        """
-        self._require_original()
-        if self._failed:
-            raise EngineError(f"the state {self.path} was closed after a failure: open it again")
-        return self._connection
 
     def _require_original(self) -> None:
         if os.getpid() != self._process:
@@ -109,25 +97,19 @@ class StateFile:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Meanwhile no other thread of this process begins anything that reads the state and acts on it.
-
-        Raises:
-            EngineError: this process is a copy of the one that opened the state.
-        """
+        """Meanwhile no other thread reads the state and acts on it; a copy of the process that opened it never may."""
         self._require_original()
         with self._turn:
             yield
 
     @contextmanager
     def guarded(self) -> Iterator[sqlite3.Connection]:
-        """Use the database; turn its failures into our errors, and leave the state alone after one.
-
-        Raises:
-            EngineError: the database failed, or did before.
-        """
-        connection = self.connection
+        """Use the database; turn its failures into `EngineError`, and leave the state alone after one."""
+        self._require_original()
+        if self._failed:
+            raise EngineError(f"the state {self.path} was closed after a failure: open it again")
         try:
-            yield connection
+            yield self._connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
             self._failed = True
             raise state_error(self.path, error) from None
@@ -148,15 +130,15 @@ class StateFile:
     def commit(self) -> None:
         """End a transaction; separate so that tests can interrupt it."""
         self._connection.execute("COMMIT")
+        self._settled = True
 
     def settle(self) -> None:
-        """Return when what this process did not commit itself is on disk, too: the folder knows of no journal.
-
-        Raises:
-            EngineError: the disk failed.
-        """
+        """Return when what other processes committed is on disk, too: the folder knows no journal, and the mark."""
+        if self._settled:
+            return
         try:
             sync_folder(self.path.parent)
+            self._settled = True
         except OSError as error:
             self._failed = True
             raise EngineError(
@@ -170,10 +152,10 @@ class StateFile:
         self._failed = True
         with suppress(sqlite3.Error):
             self._connection.close()
-        self._let_go()
+        self._unlock()
 
 
-def _let_go(lock: int, process: int) -> None:
+def _unlock(lock: int, process: int) -> None:
     """Unlock a folder, also for processes that were forked with it; these leave it alone."""
     if os.getpid() == process:
         unlock(lock)
@@ -196,33 +178,18 @@ def connected(path: Path) -> sqlite3.Connection:
     connection = None
     try:
         # The database falls back to reading where it may not write.
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0, check_same_thread=False
-        )
-        connection.execute(_DURABLE)
-        _require_ours(connection, path)
+        connection = opened(path, patience=0)
+        connection.execute(DURABLE)
+        require_kind(connection, path, KIND, damaged)
         # Another tool may have left it in another mode, which lasts.
         if connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
             raise EngineError(f"the state {path} is in another journal mode than ours, and cannot be put back to it")
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+    except BaseException as error:
         if connection is not None:
             connection.close()
-        raise state_error(path, error) from None
-    except BaseException:
-        if connection is not None:
-            connection.close()
+        if isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
+            raise state_error(path, error) from None
         raise
-    return connection
-
-
-def make_tables(path: Path) -> sqlite3.Connection:
-    """A connection to a new state without contents, inside a transaction; whoever makes it puts the file on disk."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("BEGIN")
-    for table in TABLES:
-        connection.execute(table)
-    connection.execute(f"PRAGMA application_id = {MARK}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
     return connection
 
 
@@ -235,20 +202,6 @@ def _require_trusted(path: Path) -> None:
         require_current_journal(path, "state")
     except OSError as error:
         raise EngineError(f"the state {path} cannot be read: {error.strerror or error}") from None
-
-
-def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
-    mark, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    if mark != MARK:
-        raise InputError(f"{path} is not the state of a stream: it is empty or of another kind")
-    if version > VERSION:
-        raise InputError(
-            f"the state {path} is of version {version}, and this dpwindows knows version {VERSION}: use a newer "
-            "dpwindows"
-        )
-    tables = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")}
-    if tables != set(TABLES):
-        raise damaged(path, "its tables are not as they were made")
 
 
 def _locked(folder: Path, path: Path) -> int:

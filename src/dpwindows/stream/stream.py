@@ -22,11 +22,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
 
 from dpwindows import __version__
 from dpwindows.ask.calendar import Calendar
@@ -45,12 +43,11 @@ from dpwindows.stream.calls import (
     Task,
     find_task,
     moved_fingerprint,
-    require_later_policy,
-    require_policy,
+    require_policies,
 )
 from dpwindows.stream.closing import close_step
 from dpwindows.stream.engine import Engine
-from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over, require_kind
+from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over
 from dpwindows.stream.limits import MOST_STEPS, require_few
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.publishing import Gate
@@ -158,7 +155,7 @@ class Stream:
             creation,
             arrays,
             pay=lambda: None if ledger is None else publishing.spend(ledger, plan, creation),
-            is_paid=lambda state_id: ledger is not None and publishing.is_on_record(ledger, state_id),
+            is_paid=lambda state_id: ledger is not None and ledger.knows(state_id),
         )
         return cls.open(target, ledger, settings=settings)
 
@@ -186,18 +183,13 @@ class Stream:
         """
         settings, target = settings or EngineSettings(), usable_path(path)
         creating.forget_draft(target)
-        state = StateFile(target, read_only=read_only)
-        try:
-            creation, arrays = _creation_of(state)
-            stream = cls(state, creation, _restored(state, creation, arrays), ledger, settings)
-        except BaseException:
-            state.close()
-            raise
-        try:
+        with ExitStack() as refused:
+            state = StateFile(target, read_only=read_only)
+            refused.callback(state.close)
+            stream = cls(state, *_restored(state), ledger, settings)
+            refused.callback(stream.close)
             stream._gate.clear(stream._position)
-        except BaseException:
-            stream.close()
-            raise
+            refused.pop_all()
         return stream
 
     def advance(
@@ -247,11 +239,10 @@ class Stream:
         with self._state.turn():
             self.notes = ()
             timeline = self._timeline_to(through)
-            policy = require_policy(late, self._mechanism.unit)
-            require_later_policy(later, policy)
+            require_policies(late, later, self._mechanism.unit)
             self._gate.clear(self._position)
             task = self._task(timeline)
-            require_few(task.open_steps, max_steps, records.rows_a_step(self._state, task.closed))
+            require_few(task.last - task.closed, max_steps, records.rows_a_step(self._state, task.closed))
             if events is None and not empty and not task.finished:
                 raise InputError(
                     f"the steps up to {timeline.end} are not all closed: give their events, or say that there were "
@@ -259,13 +250,13 @@ class Stream:
                 )
             if events is not None or empty:
                 handed = EMPTY if events is None else self._hand_over(events, timeline, table, later)
-                moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named, self._mechanism.unit)
+                moved = moved_fingerprint(task, handed, self._fingerprint, late, self._named, self._mechanism.unit)
                 self._close(task, timeline, handed, moved)
                 self._engine.forget()
                 closed = range(task.closed + 1, task.last + 1)
                 given = tuple(closed) if empty else handed.steps
                 self.notes = notes_on(closed, given, timeline, self._named)
-            return self._release(task.first, task.last)
+            return self._gate.let_out(self._position, task.first, task.last)
 
     def show(self) -> Release:
         """Everything released so far: the rows of all closed steps.
@@ -279,7 +270,7 @@ class Stream:
             closed = self.closed_steps
             if closed == 0:
                 raise InputError("nothing has been released yet: no step of the stream is closed")
-            return self._release(1, closed)
+            return self._gate.let_out(self._position, 1, closed)
 
     @property
     def closed_steps(self) -> int:
@@ -310,9 +301,9 @@ class Stream:
 
         if self.closed_steps:
             return self.show()._repr_html_()
-        told = self.description
-        said = f"No step is closed yet. {told['guarantee']}"
-        return forecast_html(told["forecast"], float(told["confidence"]), said=said)
+        facts = self.description
+        said = f"No step is closed yet. {facts['guarantee']}"
+        return forecast_html(facts["forecast"], float(facts["confidence"]), said=said)
 
     def close(self) -> None:
         """Close the state file; twice is once."""
@@ -323,9 +314,7 @@ class Stream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- The parts of a call ------------------------------------------------------------------------------------------
@@ -362,14 +351,12 @@ class Stream:
 
     def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation
-        handed = hand_over(
-            *(self._engine, events, creation.columns, timeline, creation.secret),
+        return hand_over(
+            *(self._engine, events, creation.columns, timeline, creation.secret, self._position.kind),
             later=later == "refuse",
             table=table,
             settings=self._settings,
         )
-        require_kind(self._position.kind, handed.kind, creation.columns.item)
-        return handed
 
     def _close(self, task: Task, timeline: Timeline, handed: Handed, moved: str) -> None:
         """Close what is left of a call, step by step."""
@@ -378,9 +365,8 @@ class Stream:
         call = Call(task.first, task.last, moved)
         for step in range(task.closed + 1, task.last + 1):
             self._gate.record(self._position)
-            ends = int(timeline.boundary_values[step])
-            given = (self._state, self._engine, self._mechanism, self._position)
-            self._position = close_step(*given, ends=ends, call=call, handed=handed)
+            ends, given = int(timeline.boundary_values[step]), (self._state, self._engine, self._mechanism)
+            self._position = close_step(*given, self._position, ends=ends, call=call, handed=handed)
 
     def _fingerprint(self, step: int) -> str:
         found = records.read_step(self._state, step)
@@ -388,9 +374,6 @@ class Stream:
 
     def _named(self, step: int) -> str:
         return str(self._creation.end_of(step))
-
-    def _release(self, first: int, last: int) -> Release:
-        return self._gate.let_out(self._position, first, last)
 
 
 def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:
@@ -404,17 +387,14 @@ def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:
             )
 
 
-def _creation_of(state: StateFile) -> tuple[Creation, dict[str, np.ndarray]]:
+def _restored(state: StateFile) -> tuple[Creation, Mechanism]:
     try:
         with state.guarded() as connection:
-            return records.read_creation(connection)
+            creation, arrays = records.read_creation(connection)
     except ValueError:
         raise damaged(state.path) from None
-
-
-def _restored(state: StateFile, creation: Creation, arrays: dict[str, np.ndarray]) -> Mechanism:
     try:
-        return Mechanism.restored(creation.mechanism, arrays)
+        return creation, Mechanism.restored(creation.mechanism, arrays)
     except (*BAD_VALUES, ValueError, BudgetExceededError) as error:
         raise InputError(
             f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "

@@ -22,7 +22,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
-from dpwindows.stream.given_events import ItemKind
+from dpwindows.stream.given_events import kind_of
 from dpwindows.stream.stream import Stream
 from tests.counting import count_events
 
@@ -150,7 +150,8 @@ def test_streams_of_whole_decimals_go_on(tmp_path: Path) -> None:
     # The same step again, now from a frame: the same events, or it would be refused.
     stream.advance(log([Decimal("7.0")], [0]), through=1)
     stream.advance(log([Decimal(7), Decimal(10) ** 37], [1, 1]), through=2)
-    assert ItemKind.named("DECIMAL(1,0)") == ItemKind.of("decimal", "DECIMAL(38,0)") != ItemKind.named("DECIMAL(2,1)")
+    narrow_kind, wide, other = (kind_of("decimal", f"DECIMAL({digits})") for digits in ("1,0", "38,0", "2,1"))
+    assert narrow_kind == wide != other
 
 
 # --- each type by itself ----------------------------------------------------------------------------------------------

@@ -452,7 +452,7 @@ def test_a_release_without_a_checksum_is_refused(release: dw.Release, tmp_path: 
     text = re.sub(r',\s*"checksum": "sha256:[0-9a-f]{64}"', "", _text_of(path))
     assert "checksum" not in text
     _write_text(path, text)
-    with pytest.raises(dw.InputError, match="lack 'checksum'"):
+    with pytest.raises(dw.InputError, match="'checksum' is missing"):
         dw.Release.load(path)
 
 

@@ -9,18 +9,19 @@ from typing import Any, Protocol
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import parse_budget, parse_unit
 from dpwindows.ask.queries import Measure, PeriodFamily, Query, parse_window
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, MAX_DRAWS
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.description import ENDLESS, HORIZON, LOSS, TOGETHER
-from dpwindows.plan.forecast import Forecast
 from dpwindows.plan.parts import Part
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.plan_file import Values
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.plan.shapes import Forecast
 from dpwindows.plan.stream_plan import StreamPlan
 
 
@@ -88,8 +89,7 @@ class _Measured(Planned):
 
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
-        entries = ({**one, "by": tuple(one["by"]) if "by" in one else None} for one in self._metadata["forecast"])
-        return tuple(Forecast(**entry) for entry in entries)
+        return tuple(read_shape(entry, Forecast) for entry in self._metadata["forecast"])
 
 
 class MeasuredPlan(_Measured, Plan):

@@ -25,9 +25,10 @@ from dpwindows.kernel.families.series import Series as SeriesShape
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.plan.allotment import Allotment, measured
-from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
+from dpwindows.plan.forecast import Forecasts, forecast_of
 from dpwindows.plan.parts import Part, parts_of, require_groups
 from dpwindows.plan.plan_file import PlanValues
+from dpwindows.plan.shapes import Forecast
 from dpwindows.plan.sharing import allot, allot_with_law, shares_of
 from dpwindows.plan.together import choose_joint, join_parts, split_joint
 from dpwindows.plan.workload import NOTED, Workload, plan_workload, require_limit

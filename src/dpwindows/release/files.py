@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from dpwindows.ask.shapes import read_json
 from dpwindows.durable import UnsettledError, claimed, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.release.checks import (
@@ -37,7 +38,6 @@ from dpwindows.release.checks import (
     checked_metadata,
     checked_rows,
     checksum_of,
-    parse_json,
     schema_of,
     without_checksum,
 )
@@ -217,7 +217,7 @@ def _in_force(path: Path) -> dict[str, Any] | None:
 
 def _candidates(beside: Path) -> list[dict[str, Any]]:
     """The metadata in a file beside a table: of the table that was written last, and of the one before it."""
-    metadata = parse_json(beside.read_bytes())
+    metadata = read_json(beside.read_bytes())
     if not isinstance(metadata, dict):
         raise ValueError("its metadata are no names with values")
     before = metadata.pop(_BEFORE, None)
@@ -230,7 +230,7 @@ def _is_unfinished(path: Path) -> bool:
     if path.suffix.lower() != ".csv" or os.path.lexists(path) or not beside.is_file():
         return False
     try:
-        metadata = parse_json(beside.read_bytes())
+        metadata = read_json(beside.read_bytes())
     except (OSError, ValueError):
         return False
     return isinstance(metadata, dict) and _BEFORE in metadata
@@ -301,7 +301,7 @@ def _read_parquet(source: Any) -> tuple[pa.Table, dict[str, Any]]:
     stored = (table.schema.metadata or {}).get(KEY)
     if stored is None:
         raise ValueError("it has no dpwindows metadata")
-    metadata = checked_metadata(parse_json(stored))
+    metadata = checked_metadata(read_json(stored))
     return table.replace_schema_metadata(None).cast(schema_of(metadata)), metadata
 
 
@@ -316,8 +316,7 @@ def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any]]:
             stored = next((one for one in candidates if one.get(_HASH) == found), None)
             if stored is None:
                 continue  # a writer may have replaced both between the two readings
-            metadata = checked_metadata(stored)
-            del metadata[_HASH]
+            metadata = checked_metadata({name: value for name, value in stored.items() if name != _HASH})
             file.seek(0)
             return _parsed_csv(file, schema_of(metadata)), metadata
     raise InputError(f"{beside} belongs to another table than {str(path)!r}, or the table was changed")
@@ -336,7 +335,7 @@ def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
 
 
 def _read_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    content = parse_json(path.read_bytes())
+    content = read_json(path.read_bytes())
     if not isinstance(content, dict) or not {"format", "metadata", "rows"} <= set(content):
         raise ValueError("it lacks format, metadata or rows")
     metadata = checked_metadata(content["metadata"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Annotated, Any, TypeVar
 
@@ -52,8 +53,8 @@ def read_shape(values: object, shape: type[Read]) -> Read:
 
 
 def plain_values(shape: msgspec.Struct) -> dict[str, Any]:
-    """What `read_shape` reads as this object, without what is as it is by default."""
-    values: dict[str, Any] = msgspec.to_builtins(shape)
+    """What `read_shape` reads as this object, as JSON holds it: lists and no tuples."""
+    values: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(shape)))
     return values
 
 

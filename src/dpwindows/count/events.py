@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwindows.ask.groups import Grouping
+from dpwindows.ask.shapes import read_shape
 from dpwindows.count.time_formats import time_format_of
 from dpwindows.errors import InputError, near
 
@@ -148,7 +149,7 @@ class EventColumns:
         if (layout := found.get("layout")) is not None:
             found["layout"] = csv_layout(layout["delimiter"], layout["names"])
         if (groups := found.get("grouping")) is not None:
-            found["grouping"] = Grouping.from_dict(groups)
+            found["grouping"] = read_shape(groups, Grouping)
         return cls(**found)
 
     @property

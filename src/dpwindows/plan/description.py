@@ -9,6 +9,7 @@ from functools import cache
 from importlib import metadata as packages
 from typing import Any
 
+from dpwindows import __version__
 from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import Budget, Unit
@@ -29,7 +30,7 @@ TOGETHER = "together"
 INTEGERS = "integers"
 # The number of items that lost something by the rule of counting, by its name in metadata.
 LOSS = "loss"
-_VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
+_VERSIONED = ("opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
 def describe(plan: Planned) -> dict[str, Any]:
@@ -93,7 +94,8 @@ def _counting(plan: Planned) -> dict[str, Any]:
 @cache
 def library_versions() -> dict[str, str]:
     """The versions of everything that a release depends on."""
-    return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}
+    ours = {"python": platform.python_version(), "dpwindows": __version__}
+    return ours | {name: packages.version(name) for name in _VERSIONED}
 
 
 def guarantee(

@@ -15,6 +15,7 @@ from dpwindows.ask.groups import Grouping
 from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import parse_unit
 from dpwindows.ask.queries import LostItems, PeriodFamily, WindowFamily, parse_window, windows_together
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import fit_to_range
 from dpwindows.errors import InputError
@@ -88,7 +89,7 @@ def _window(entry: Mapping[str, Any]) -> WindowFamily:
 def _groups(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Groups | None:
     if "groups" not in entry:
         return None
-    grouping = Grouping.from_dict(metadata["groups"])
+    grouping = read_shape(metadata["groups"], Grouping)
     by = entry["groups"]["by"]
     for level in grouping.levels:
         if [grouping.names[at] for at in level.kept] == by:

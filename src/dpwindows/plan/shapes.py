@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.queries import MeasureKind
 from dpwindows.ask.shapes import AtLeast0, Positive, Shape, Share, Whole, plain_values
 
@@ -20,9 +22,9 @@ from dpwindows.ask.shapes import AtLeast0, Positive, Shape, Share, Whole, plain_
 class Counts(Shape, rename="kebab"):
     """What is counted in a window: without any of these, at least 1."""
 
-    at_least: int | list[int] | None = None
-    exactly: int | list[int] | None = None
-    histogram: int | list[int] | None = None
+    at_least: int | list[int] | UnsetType = UNSET
+    exactly: int | list[int] | UnsetType = UNSET
+    histogram: int | list[int] | UnsetType = UNSET
 
 
 class QueryTable(Counts, rename="kebab", kw_only=True):
@@ -34,38 +36,38 @@ class QueryTable(Counts, rename="kebab", kw_only=True):
 class StreamFile(Counts, rename="kebab"):
     """What a plan of a stream may hold; keys are named like the options."""
 
-    window: str | list[str] | None = None
-    query: list[QueryTable] | None = None
-    unit: str | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    rho: float | None = None
-    start: int | str | None = None
-    end: int | str | None = None
-    step: int | str | None = None
-    time_zone: str | None = None
-    steps: int | None = None
-    stream: bool | None = None
-    horizon: int | None = None
-    strategy: str | None = None
-    criterion: str | None = None
-    weights: list[float] | dict[str, float] | None = None
-    distinct_steps: bool | None = None
-    max_occurrences: int | None = None
-    max_runs: int | None = None
-    confidence: float | None = None
-    max_draws: int | None = None
-    by: dict[str, list[str | int]] | None = None
-    group_of: str | None = None
-    max_groups: int | None = None
-    totals: float | None = None
+    window: str | list[str] | UnsetType = UNSET
+    query: list[QueryTable] | UnsetType = UNSET
+    unit: str | UnsetType = UNSET
+    epsilon: float | UnsetType = UNSET
+    delta: float | UnsetType = UNSET
+    rho: float | UnsetType = UNSET
+    start: int | str | UnsetType = UNSET
+    end: int | str | UnsetType = UNSET
+    step: int | str | UnsetType = UNSET
+    time_zone: str | UnsetType = UNSET
+    steps: int | UnsetType = UNSET
+    stream: bool | UnsetType = UNSET
+    horizon: int | UnsetType = UNSET
+    strategy: str | UnsetType = UNSET
+    criterion: str | UnsetType = UNSET
+    weights: list[float] | dict[str, float] | UnsetType = UNSET
+    distinct_steps: bool | UnsetType = UNSET
+    max_occurrences: int | UnsetType = UNSET
+    max_runs: int | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    max_draws: int | UnsetType = UNSET
+    by: dict[str, list[str | int]] | UnsetType = UNSET
+    group_of: str | UnsetType = UNSET
+    max_groups: int | UnsetType = UNSET
+    totals: float | UnsetType = UNSET
 
 
 class PlanFile(StreamFile, rename="kebab"):
     """What a plan file may hold."""
 
-    singleton: bool | None = None
-    estimate_loss: float | None = None
+    singleton: bool | UnsetType = UNSET
+    estimate_loss: float | UnsetType = UNSET
 
 
 # --- Metadata of releases ---------------------------------------------------------------------------------------------
@@ -85,14 +87,6 @@ class BudgetFacts(Shape):
     epsilon: float | None = None
     delta: float | None = None
     rho: float | None = None
-
-
-class Counting(Shape):
-    """The rule of counting, where one was asked for."""
-
-    distinct_steps: bool = False
-    max_occurrences: Positive | None = None
-    max_runs: Positive | None = None
 
 
 class Range(Shape):
@@ -244,22 +238,6 @@ class LedgerFacts(Shape):
     entry: Whole
 
 
-class GroupColumnFacts(Shape):
-    """A column that makes groups, and its public values."""
-
-    name: str
-    values: list[str | Whole]
-
-
-class GroupsFacts(Shape):
-    """How groups were counted."""
-
-    columns: list[GroupColumnFacts]
-    group_of: Literal["event", "item"]
-    max_groups: Positive | None
-    totals: Share | None
-
-
 class Metadata(Shape, kw_only=True):
     """All that a release says of itself; `checksum` is of files alone."""
 
@@ -270,8 +248,8 @@ class Metadata(Shape, kw_only=True):
     unit: UnitFacts
     budget: BudgetFacts
     singleton: bool
-    counting: Counting | None = None
-    groups: GroupsFacts | None = None
+    counting: CountingRule | None = None
+    groups: Grouping | None = None
     timeline: Range
     queries: list[QueryFacts]
     notes: list[str]

@@ -15,7 +15,6 @@ from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, Rolli
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import fit_to_range
-from dpwindows.count.query.groups import has_rule
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
@@ -197,9 +196,9 @@ def _require_rows(groups: Grouping | None) -> None:
     Raises:
         InputError: a rule for each item decides in which groups it counts.
     """
-    if groups is None or not has_rule(groups):
+    if groups is None or not groups.has_rule:
         return
-    if groups.of == "item":
+    if groups.group_of == "item":
         raise InputError(
             "--group-of item is for releases: a stream does not keep which group an item was first in. Leave it out, "
             "so that each event counts in the group of its own row"

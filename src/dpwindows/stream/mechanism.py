@@ -28,6 +28,7 @@ from dpwindows.ask.queries import (
     parse_window,
     windows_together,
 )
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
@@ -200,7 +201,7 @@ class Mechanism:
         """
         unit, rule = parse_unit(values["unit"]), CountingRule(**values.get("counting", {}))
         calendar = Calendar(**values["calendar"]) if "calendar" in values else None
-        grouping = Grouping.from_dict(values["groups"]) if "groups" in values else None
+        grouping = read_shape(values["groups"], Grouping) if "groups" in values else None
         queries, measurements = [], []
         for entry in values["measurements"]:
             measures = tuple(Measure(kind, k) for kind, k in entry["measures"])

@@ -20,10 +20,9 @@ from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.description import TOGETHER, asked_of, describe
-from dpwindows.plan.parts import parts_of
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.rebuilt import rebuilt
-from dpwindows.plan.together import choose_joint
+from dpwindows.plan.sharing import choose_joint, parts_of
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.release.run import draw_estimates
 from dpwindows.stream.mechanism import Mechanism

@@ -18,6 +18,7 @@ import msgspec
 
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.shapes import plain_values
+from dpwindows.ask.whole_numbers import is_whole, read_whole
 from dpwindows.errors import InputError
 
 GroupOf = Literal["event", "item"]
@@ -129,9 +130,8 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
             raise InputError(f"--by names the column {_repeated(names)!r} twice")
         if self.group_of not in ("event", "item"):
             raise InputError(f"--group-of must be event or item, got {self.group_of!r}")
-        limit = self.max_groups
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InputError(f"--max-groups must be a whole number of at least 1, got {limit!r}")
+        if self.max_groups is not None and not is_whole(self.max_groups):
+            raise InputError(f"--max-groups must be a whole number of at least 1, got {self.max_groups!r}")
         share = self.totals
         if share is not None and (
             isinstance(share, bool) or not isinstance(share, (int, float)) or not 0.001 <= share <= 0.999
@@ -278,15 +278,13 @@ def grouping(
 def _is_value(value: object) -> bool:
     if isinstance(value, str):
         return value != "" and "\0" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return is_whole(value, -(2**63), 2**63 - 1)
 
 
 def _whole(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
+    digits = read_whole(text.removeprefix("-"))
+    number = -digits if digits is not None and text.startswith("-") else digits
+    return number if is_whole(number, -(2**63), 2**63 - 1) else None
 
 
 def _repeated(values: Iterable[object]) -> object:

@@ -21,7 +21,7 @@ from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.measure import Measurement
-from dpwindows.plan.parts import cells_of
+from dpwindows.plan.sharing import cells_of
 
 # Largest matrix, in entries, that is read off.
 _LARGEST = 1 << 24

@@ -16,12 +16,12 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.description import ENDLESS, HORIZON, LOSS, TOGETHER
-from dpwindows.plan.parts import Part
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.plan_file import Values
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.plan.shapes import Forecast
+from dpwindows.plan.sharing import Part
 from dpwindows.plan.stream_plan import StreamPlan
 
 

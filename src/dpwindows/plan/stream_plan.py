@@ -22,8 +22,8 @@ from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
-from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned
+from dpwindows.plan.sharing import Part, cells_of
 from dpwindows.plan.workload import MAX_ROWS, Workload, least_workload, require_within
 from dpwindows.strategies import joint_filter, stream_candidates
 
@@ -95,8 +95,6 @@ class StreamPlan(Planned):
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
         self.horizon = horizon
         groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
-        self.by = None if groups is None else {one.name: list(one.values) for one in groups.columns}
-        self.group_of, self.max_groups, self.totals = group_of, max_groups, totals
         _require_rows(groups)
         clock = None if start is None else Timeline.of_length(start, 1, step or "1d", time_zone or "UTC")
         self.start = clock.start if clock else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpwindows.ask.queries import AnyWindow
-from dpwindows.ask.whole_numbers import LARGEST_COUNT
+from dpwindows.ask.whole_numbers import LARGEST_COUNT, is_whole
 from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.errors import InputError, counted, time_text
 
@@ -114,7 +114,7 @@ def require_within(work: Workload, max_draws: int, *, at_least: bool = False) ->
 
 def require_limit(max_draws: object) -> None:
     """Check a limit on draws. Raises `InputError` if it is not a whole number of at least 1."""
-    if isinstance(max_draws, bool) or not isinstance(max_draws, int) or not 1 <= max_draws <= LARGEST_COUNT:
+    if not is_whole(max_draws, most=LARGEST_COUNT):
         raise InputError(f"max_draws must be a whole number from 1 to 10^18, got {max_draws!r}")
 
 

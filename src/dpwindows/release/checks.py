@@ -59,24 +59,19 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
     return metadata
 
 
-def columns_of(metadata: dict[str, Any]) -> tuple[str, ...]:
-    """The columns of a release: with groups one more for each column that makes them."""
-    return (*COLUMNS_BEFORE, *_groups_of(metadata), *COLUMNS_AFTER)
-
-
-def _groups_of(metadata: dict[str, Any]) -> dict[str, pa.DataType]:
-    return {column["name"]: group_type(column["values"]) for column in columns_of_groups(metadata)}
-
-
 def schema_of(metadata: dict[str, Any]) -> pa.Schema:
-    """The columns and their types."""
+    """The columns of a release and their types: with groups one more for each column that makes them."""
     timeline = metadata["timeline"]
     time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
-    texts, numbers = pa.string(), pa.float64()
-    before = [texts, texts, pa.int64()]
-    after = [*[pa.int64()] * 2, time, time, pa.bool_(), *[numbers] * 5, pa.int64()]
-    kinds = [*before, *_groups_of(metadata).values(), *after]
-    return pa.schema(list(zip(columns_of(metadata), kinds, strict=True)))
+    groups = [(column["name"], group_type(column["values"])) for column in columns_of_groups(metadata)]
+    before = zip(COLUMNS_BEFORE, (pa.string(), pa.string(), pa.int64()), strict=True)
+    kinds = (*[pa.int64()] * 2, time, time, pa.bool_(), *[pa.float64()] * 5, pa.int64())
+    return pa.schema([*before, *groups, *zip(COLUMNS_AFTER, kinds, strict=True)])
+
+
+def columns_of(metadata: dict[str, Any]) -> tuple[str, ...]:
+    """The names of the columns of a release."""
+    return tuple(schema_of(metadata).names)
 
 
 def checked_rows(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
@@ -131,7 +126,8 @@ def checksum_of(table: pa.Table, metadata: dict[str, Any]) -> str:
     stated = json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     digest = hashlib.sha256(b"dpwindows release\n")
     digest.update(stated.encode("utf-8", "surrogatepass"))
-    digest.update(b"\n" + _rows_digest(table.select(columns_of(metadata)).cast(schema_of(metadata))))
+    schema = schema_of(metadata)
+    digest.update(b"\n" + _rows_digest(table.select(schema.names).cast(schema)))
     return f"{_ALGORITHM}:{digest.hexdigest()}"
 
 

@@ -268,11 +268,6 @@ def _require_same(terms: Sequence[Term], made: Measurement, unit: float, series:
 # --- What is worked out of combinations -------------------------------------------------------------------------------
 
 
-def difference(one: Combined, other: Combined, confidence: float, what: str) -> Derived:
-    """One combination less another."""
-    return alone(one - other, confidence, what)
-
-
 def alone(one: Combined, confidence: float, what: str) -> Derived:
     """One combination with its interval."""
     half = one.half_width(confidence)
@@ -316,17 +311,13 @@ def _factors(above: Combined, below: Combined, directions: FloatArray, confidenc
     if all(noise.law == LAPLACE for noise in kinds):
         one, other = above.scaled(lambda noise: noise.smoothed), below.scaled(lambda noise: noise.smoothed)
         counts = (1, 4, 6, 4, 1)
-        fourths = [_mixed(one, other, 4 - power, power) for power in range(5)]
+        factors = [[one] * (4 - power) + [other] * power for power in range(5)]
+        fourths = [first.moment(*others) for first, *others in factors]
         fourth = sum(n * m * cosine ** (4 - p) * sine**p for p, (n, m) in enumerate(zip(counts, fourths, strict=True)))
         kurtosis = 3 * np.asarray(fourth) / smoothed**2
     added = square(lambda noise: noise.added)
     sums = Sums(kinds, np.sqrt(smoothed / own), np.sqrt(added / own), kurtosis)
     return half_width_factors(sums, confidence) * np.ones(len(directions))
-
-
-def _mixed(above: Combined, below: Combined, first: int, second: int) -> float:
-    factors = [above] * first + [below] * second
-    return factors[0].moment(*factors[1:])
 
 
 def fieller(

@@ -39,7 +39,7 @@ from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
-from dpwindows.plan.parts import cells_of
+from dpwindows.plan.sharing import cells_of
 from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.reading.reader import steps_of

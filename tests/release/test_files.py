@@ -26,6 +26,7 @@ import dpwindows as dw
 from dpwindows.durable import UnsettledError
 from dpwindows.release import checks
 from dpwindows.release import files as release_files
+from dpwindows.release.outputs import meta_path
 from dpwindows.report import page, preview
 
 
@@ -293,7 +294,7 @@ def test_a_write_that_was_killed_is_made_good_by_the_same_call(
         else:
             release.save(path)
             assert _is(path, release)
-        for part in (path, release_files.meta_path(path)):
+        for part in (path, meta_path(path)):
             part.unlink(missing_ok=True)
         step += 1
     assert step > 8
@@ -373,7 +374,7 @@ def _text_of(path: Path) -> str:
     if path.suffix == ".parquet":
         stated: bytes = pyarrow.parquet.read_schema(path).metadata[b"dpwindows"]
         return stated.decode()
-    return (release_files.meta_path(path) if path.suffix == ".csv" else path).read_text()
+    return (meta_path(path) if path.suffix == ".csv" else path).read_text()
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -381,7 +382,7 @@ def _write_text(path: Path, text: str) -> None:
         table = pyarrow.parquet.read_table(path)
         pyarrow.parquet.write_table(table.replace_schema_metadata({b"dpwindows": text.encode()}), path)
     else:
-        (release_files.meta_path(path) if path.suffix == ".csv" else path).write_text(text)
+        (meta_path(path) if path.suffix == ".csv" else path).write_text(text)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
@@ -596,7 +597,7 @@ def test_foreign_and_damaged_files_are_refused(release: dw.Release, tmp_path: Pa
         dw.Release.load(torn)
     alone = tmp_path / "alone.csv"
     release.save(alone)
-    release_files.meta_path(alone).unlink()
+    meta_path(alone).unlink()
     with pytest.raises(dw.InputError, match="metadata"):
         dw.Release.load(alone)
     with pytest.raises(dw.InputError, match="no release file"):

@@ -242,6 +242,11 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return plain_values(self)
 
 
+def cells_of(grouping: Grouping | None) -> int:
+    """The number of groups, totals included, that every query is answered in; 1 without groups."""
+    return 1 if grouping is None else sum(level.count for level in grouping.levels)
+
+
 def grouping(
     by: Mapping[str, Iterable[Value]] | None,
     *,

@@ -194,6 +194,11 @@ class Query:
     window: WindowFamily
     measures: tuple[Measure, ...] = ()
 
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Every k whose at-least count its measures are made of, ascending."""
+        return tuple(sorted({k for measure in self.measures for k in measure.thresholds}))
+
     def at_least(self, *ks: int) -> Query:
         """This query with "at least k" added for every `k` given."""
         return self._with("at_least", ks)

@@ -24,12 +24,6 @@ from dpwindows.plan.stored_designs import design_to_dict
 FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
 HORIZON, ENDLESS = "horizon", "endless"
-# The families that one measurement serves, by its name in metadata.
-TOGETHER = "together"
-# The integers that were measured by, by their name in metadata.
-INTEGERS = "integers"
-# The number of items that lost something by the rule of counting, by its name in metadata.
-LOSS = "loss"
 _VERSIONED = ("opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
@@ -53,7 +47,7 @@ def describe(plan: Planned) -> dict[str, Any]:
         "criterion": plan.criterion,
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment, plan) for allotment in plan.allotments],
-        **({} if plan.loss is None else {LOSS: loss_forecast(plan, plan.loss)}),
+        **({} if plan.loss is None else {"loss": loss_forecast(plan, plan.loss)}),
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
         "versions": dict(library_versions()),
     }
@@ -64,7 +58,7 @@ def asked_of(plan: Planned) -> dict[str, Any]:
     return {
         "queries": asked_queries(plan.queries),
         "shares": [allotment.share for allotment in plan.allotments],
-        **({} if plan.loss is None else {LOSS: plan.loss.share}),
+        **({} if plan.loss is None else {"loss": plan.loss.share}),
         "strategy": plan.strategy,
         "criterion": plan.criterion,
         "confidence": plan.confidence,
@@ -76,7 +70,7 @@ def loss_forecast(plan: Planned, loss: Allotment) -> dict[str, Any]:
     """A description of the number of items that lost something, with its error, before data are seen."""
     (measure,) = loss.query.measures
     described = _describe_allotment(loss, plan)
-    left_out = ("groups", TOGETHER)
+    left_out = ("groups", "together")
     return {
         "of": plan.rule.loss,
         "std_error": float(loss.std_errors(measure)[0]),
@@ -159,6 +153,6 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
         "budget_share": allotment.share,
         **({} if by is None else {"groups": groups}),
         # One measurement of all of these: noise, sensitivity and numbers measured are those of it.
-        **({} if allotment.series is None else {TOGETHER: together}),
-        INTEGERS: design_to_dict(design),
+        **({} if allotment.series is None else {"together": together}),
+        "integers": design_to_dict(design),
     }

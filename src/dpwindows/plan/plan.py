@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.groups import GroupOf, Value, grouping
+from dpwindows.ask.groups import GroupOf, Value, cells_of, grouping
 from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import LostItems, Query, WindowFamily, normalise
@@ -20,7 +20,7 @@ from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.planned import Planned, require_kind
-from dpwindows.plan.sharing import Part, cells_of, part_of
+from dpwindows.plan.sharing import Part, part_of
 from dpwindows.plan.workload import MAX_ROWS, least_workload, require_within
 from dpwindows.strategies import candidates, direct, joint_filter
 

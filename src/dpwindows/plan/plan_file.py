@@ -35,6 +35,7 @@ from dpwindows.ask.privacy import parse_budget, parse_unit
 from dpwindows.ask.queries import Query, parse_window
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.errors import InputError
 from dpwindows.plan.shapes import PlanFile, StreamFile
 
@@ -43,8 +44,6 @@ Values = dict[str, Any]
 _QUERY = ("window", "at-least", "exactly", "histogram")
 _BUDGET = ("epsilon", "delta", "rho")
 _RANGE = ("start", "end", "step", "time-zone", "steps")
-# Arguments of plans that no key gives as it is.
-_BUILT = ("queries", "timeline", "unit", "budget", "horizon")
 # A plan is a page; more is no plan.
 _LONGEST = 1 << 20
 
@@ -57,10 +56,6 @@ class PlanValues:
 
         Nothing in it comes from data.
         """
-        return self._values_of(type(self))
-
-    def _values_of(self, kind: type) -> Values:
-        """What was asked, as the arguments of such a plan."""
         plan: Any = self
         values = _queries_to_values(plan.queries)
         values["unit"] = plan.unit.name
@@ -69,11 +64,11 @@ class PlanValues:
             values |= {"stream": True} | ({} if plan.horizon is None else {"horizon": plan.horizon})
         else:
             values |= {_key(name): value for name, value in plan.timeline.to_dict().items()}
-        for name, default in _arguments(kind).items():
-            value = getattr(plan, name, default)
+        for name, key in zip(PlanFile.__struct_fields__, PlanFile.__struct_encode_fields__, strict=True):
+            value = getattr(plan, name, None)
             # Numbers and names are told even at their defaults, which may be others one day.
-            left_out = value is None or value is False or (type(value) is int and value == default)
-            values |= {} if left_out else {_key(name): _plain(value)}
+            left_out = value is None or value is False or (name == "max_draws" and value == MAX_DRAWS)
+            values |= {} if left_out or key in values else {key: _plain(value)}
         if isinstance(weights := values.get("weights"), dict):
             values["weights"] = [weights.get(query.window.text, 1.0) for query in plan.queries]
         return values
@@ -231,12 +226,6 @@ def _horizon(known: Values) -> int | None:
     if known.get("horizon") is None and ("steps" in known or "end" in known):
         return _timeline({name: known.get(name) for name in _RANGE}).steps
     return known.get("horizon")
-
-
-def _arguments(plan: type) -> dict[str, Any]:
-    """The arguments of a plan that are keys of their own name, with their defaults."""
-    parameters = inspect.signature(plan).parameters
-    return {name: parameter.default for name, parameter in parameters.items() if name not in _BUILT}
 
 
 def _key(name: str) -> str:

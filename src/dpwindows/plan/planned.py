@@ -168,7 +168,7 @@ class Planned(PlanValues, ABC):
         return Problem(
             window=window,
             steps=steps,
-            thresholds=_thresholds(part.query),
+            thresholds=part.query.thresholds,
             unit=self.unit,
             law=law,
             noise_per_unit=unit_scale(self.budget, law, part.share),
@@ -216,7 +216,7 @@ class Planned(PlanValues, ABC):
             if isinstance(design.shape, PrescribedScale)
             for k in design.shape.counted(design.problem.thresholds)
         }
-        return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
+        return tuple(sorted(read.union(*(query.thresholds for query in self.queries))))
 
     @property
     def _reach(self) -> int | None:
@@ -321,7 +321,3 @@ def require_kind(name: str, value: object, kinds: type | tuple[type, ...], wante
     """
     if not isinstance(value, kinds):
         raise InputError(f"{name} must be {wanted}, got {value!r}")
-
-
-def _thresholds(query: Query) -> tuple[int, ...]:
-    return tuple(sorted({k for measure in query.measures for k in measure.thresholds}))

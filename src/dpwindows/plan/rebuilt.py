@@ -23,7 +23,7 @@ from dpwindows.kernel.accounting import NORMS
 from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
-from dpwindows.plan.description import ENDLESS, HORIZON, INTEGERS, TOGETHER
+from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.plan.stored_designs import BAD_VALUES, design_from_dict
 from dpwindows.plan.stream_plan import planned_steps
 
@@ -41,7 +41,7 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
     try:
         problem = _problem(metadata, entry)
         noise, groups = entry["noise"], _groups(metadata, entry)
-        design = design_from_dict(entry[INTEGERS], problem, entry["strategy"], entry["parameters"])
+        design = design_from_dict(entry["integers"], problem, entry["strategy"], entry["parameters"])
         if noise["law"] not in NORMS or not 0 < float(noise["scale"]) < math.inf:
             raise ValueError(f"noise of law {noise['law']!r} and scale {noise['scale']!r}")
         # A bound refuses what it cannot serve: here, with what is wrong, and not where its number is first read.
@@ -81,7 +81,7 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
 
 
 def _window(entry: Mapping[str, Any]) -> WindowFamily:
-    if together := entry.get(TOGETHER, ()):
+    if together := entry.get("together", ()):
         return windows_together(together)
     return LostItems() if entry["window"] == LostItems().text else parse_window(entry["window"])
 

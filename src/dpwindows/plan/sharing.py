@@ -68,11 +68,6 @@ def parts_of(queries: Sequence[Query], shares: Sequence[float], grouping: Groupi
     ]
 
 
-def cells_of(grouping: Grouping | None) -> int:
-    """The number of groups, totals included, that every query is answered in; 1 without groups."""
-    return 1 if grouping is None else sum(level.count for level in grouping.levels)
-
-
 def error_in(design: Design, groups: Groups | None) -> float:
     """The error of a design in counts, by its problem's criterion, where it is measured in all of these groups."""
     if groups is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.groups import Grouping, GroupOf, Value, grouping
+from dpwindows.ask.groups import Grouping, GroupOf, Value, cells_of, grouping
 from dpwindows.ask.periods import fewest_and_most, placed
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, RollingTogether, WindowFamily, normalise
@@ -23,7 +23,7 @@ from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
 from dpwindows.plan.planned import Planned
-from dpwindows.plan.sharing import Part, cells_of
+from dpwindows.plan.sharing import Part
 from dpwindows.plan.workload import MAX_ROWS, Workload, least_workload, require_within
 from dpwindows.strategies import joint_filter, stream_candidates
 
@@ -154,7 +154,7 @@ class StreamPlan(Planned):
             least_workload([query], planned_steps(query.window, self.unit, self.horizon), groups)
             for query in self.queries
         ]
-        require_within(sum(planned, Workload(0, 0)), self.max_draws, at_least=True)
+        require_within(sum(planned, Workload()), self.max_draws, at_least=True)
 
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
         window = fit_to_range(part.query.window, self.horizon)

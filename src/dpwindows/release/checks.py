@@ -29,7 +29,6 @@ from dpwindows.release.groups import columns_of_groups, group_type
 
 CHECKSUM = "checksum"
 _ALGORITHM = "sha256"
-COLUMNS = (*COLUMNS_BEFORE, *COLUMNS_AFTER)
 _NULLABLE = ("consistent",)
 _FLOATS = ("estimate", "std_error", "bias_bound", "lower", "upper")
 # Rows that are looked at at a time.

@@ -28,7 +28,6 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.plan.description import TOGETHER
 from dpwindows.plan.intervals import half_width_factors, lattice_half_width, noise_of
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.reading.lattice_noise import Noise, Sums
@@ -206,7 +205,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
             for one in metadata["measurements"]
             if one["window"] == text and by == one.get("groups", {}).get("by", [])
         )
-        together = entry.get(TOGETHER)
+        together = entry.get("together")
         made, series = rebuilt(metadata, entry), together.index(text) if together else None
         kind = noise_of(made)
         unit = kind.deviation
@@ -219,7 +218,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
             # Groups share no noise; families measured together do.
-            vector = (TOGETHER if together else text, *group, k)
+            vector = ("together" if together else text, *group, k)
             kinds[vector] = kind
             for part, values in _weights(made, k, coefficients, series).items():
                 noise[vector, part] = _added(noise.get((vector, part)), values.ravel())
@@ -266,6 +265,11 @@ def _require_same(terms: Sequence[Term], made: Measurement, unit: float, series:
 
 
 # --- What is worked out of combinations -------------------------------------------------------------------------------
+
+
+def difference(one: Combined, other: Combined, confidence: float, what: str) -> Derived:
+    """One combination less another."""
+    return alone(one - other, confidence, what)
 
 
 def alone(one: Combined, confidence: float, what: str) -> Derived:

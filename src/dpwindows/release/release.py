@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from dpwindows.ask.groups import Value
-from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.errors import InputError, counted
-from dpwindows.plan.description import LOSS
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
-from dpwindows.release.derived import Combined, Derived, alone, combined, ratio, two_figures
+from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, two_figures
 from dpwindows.release.groups import rows_of_group
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
 
@@ -119,7 +117,7 @@ class Release:
         It is a private number of its own, with a share of the budget (`estimate_loss`). It counts items, and does not
         say by how much single counts are smaller.
         """
-        found = self.metadata.get(LOSS)
+        found = self.metadata.get("loss")
         if found is None:
             return None
         numbers = {name: float(found[name]) for name in ("estimate", "std_error", "lower", "upper")}
@@ -127,8 +125,8 @@ class Release:
 
     def count(
         self,
-        start: str | date | datetime | int,
-        end: str | date | datetime | int,
+        start: TimePoint,
+        end: TimePoint,
         *,
         at_least: int | None = None,
         exactly: int | None = None,
@@ -180,7 +178,7 @@ class Release:
             InputError: as for `estimate`.
         """
         first, second = as_window(one), as_window(other)
-        return alone(self._combined(first) - self._combined(second), self._confidence, f"{first} minus {second}")
+        return difference(self._combined(first), self._combined(second), self._confidence, f"{first} minus {second}")
 
     def ratio(self, one: Selected, other: Selected) -> Derived:
         """One released number over another, such as daily over monthly actives.

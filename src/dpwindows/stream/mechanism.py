@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
-from dpwindows.ask.groups import Grouping
+from dpwindows.ask.groups import Grouping, cells_of
 from dpwindows.ask.periods import place, place_of
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
 from dpwindows.ask.queries import (
@@ -39,7 +39,6 @@ from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
-from dpwindows.plan.sharing import cells_of
 from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.reading.reader import steps_of

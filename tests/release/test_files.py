@@ -450,7 +450,7 @@ def test_a_release_without_a_checksum_is_refused(release: dw.Release, tmp_path: 
 _ODD: tuple[Any, ...] = (None, True, 7, -1.5, 10**400, "x", "", "12", [], [[]], [7], {}, {"x": 1}, {"law": 1})
 
 
-_NO_NOISE = (None, "x", 3, [], ["discrete Gaussian"], True)
+_NO_NOISE: tuple[Any, ...] = (None, "x", 3, [], ["discrete Gaussian"], True)
 _STATED = ("guarantee", "unit", "budget", "queries", "measurements", "confidence", "notes")
 
 

@@ -10,9 +10,7 @@ from importlib import metadata as packages
 from typing import Any
 
 from dpwindows import __version__
-from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE, CountingRule
-from dpwindows.ask.groups import Grouping
-from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE
 from dpwindows.ask.queries import Query
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.rules import PROOFS
@@ -33,9 +31,7 @@ def describe(plan: Planned) -> dict[str, Any]:
         "format": FORMAT,
         "release_id": uuid.uuid4().hex,
         "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "guarantee": guarantee(
-            plan.budget, plan.unit, singleton=plan.singleton, rule=plan.rule, grouping=plan.grouping
-        ),
+        "guarantee": guarantee(plan),
         "unit": {"name": plan.unit.name, "promise": plan.unit.promise},
         "budget": plan.budget.to_dict(),
         "singleton": plan.singleton,
@@ -92,39 +88,26 @@ def library_versions() -> dict[str, str]:
     return ours | {name: packages.version(name) for name in _VERSIONED}
 
 
-def guarantee(
-    budget: Budget,
-    unit: Unit,
-    *,
-    singleton: bool,
-    rule: CountingRule = EVERY_OCCURRENCE,
-    grouping: Grouping | None = None,
-    over: str = "this release",
-) -> str:
+def guarantee(plan: Planned, over: str = "this release") -> str:
     """What a release promises, in plain words; the part before the first colon is the claim itself."""
-    condition = " It assumes the public promise that every step holds at most one event." if singleton else ""
-    counting = f" {rule.promise}" if rule.promise else ""
-    counting += "" if grouping is None else f" {grouping.statement(unit)}"
+    unit = plan.unit
+    condition = " It assumes the public promise that every step holds at most one event." if plan.singleton else ""
+    counting = f" {plan.rule.promise}" if plan.rule.promise else ""
+    counting += "" if plan.grouping is None else f" {plan.grouping.statement(unit)}"
     others = "other releases" if over == "this release" else "releases outside the stream"
     return (
-        f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
-        f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
+        f"{over[0].upper()}{over[1:]} satisfies {plan.budget} differential privacy at the level of the unit "
+        f"'{unit.name}': {unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
         f"{others} about the same log spend further budget.{condition}{counting}"
     )
 
 
 def _describe_query(query: Query, plan: Planned) -> dict[str, Any]:
-    bounded = {"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}
     return {
-        **bounded,
+        **({"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}),
         "window": query.window.text,
         "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
     }
-
-
-def _file_of(proof: str) -> str:
-    """The source file of this version that a proof stands in, below the package."""
-    return PROOFS[proof].__module__.removeprefix("dpwindows.").replace(".", "/") + ".py"
 
 
 def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
@@ -147,7 +130,8 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
             "bound_is": "squared L2 norm" if gaussian else f"{NORMS[measurement.law]} norm",
             "unit": "lattice units",
             "proof": design.proof,
-            "proved_in": _file_of(design.proof),
+            # The source file of this version, below the package.
+            "proved_in": PROOFS[design.proof].__module__.removeprefix("dpwindows.").replace(".", "/") + ".py",
         },
         "numbers_measured": measurement.cost.rows,
         "budget_share": allotment.share,

@@ -172,9 +172,7 @@ class StreamPlan(Planned):
         for name in ("timeline", "release_id", "released_at", "notes"):
             del described[name]
         return described | {
-            "guarantee": guarantee(
-                self.budget, self.unit, singleton=False, rule=self.rule, grouping=self.grouping, over="the stream"
-            ),
+            "guarantee": guarantee(self, over="the stream"),
             "notes": list(self.notes),
             HORIZON: ENDLESS if self.horizon is None else self.horizon,
         }

@@ -97,8 +97,8 @@ def guarantee(plan: Planned, over: str = "this release") -> str:
     others = "other releases" if over == "this release" else "releases outside the stream"
     return (
         f"{over[0].upper()}{over[1:]} satisfies {plan.budget} differential privacy at the level of the unit "
-        f"'{unit.name}': {unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
-        f"{others} about the same log spend further budget.{condition}{counting}"
+        f"'{unit.name}': {unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker "
+        f"knows; {others} about the same log spend further budget.{condition}{counting}"
     )
 
 

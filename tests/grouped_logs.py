@@ -31,7 +31,7 @@ def grouped_events(rows: Sequence[Row], grouping: Grouping, step_of: Callable[[A
         for item, time, count, values in rows
         if all(value in listed for listed, value in zip(lists, values, strict=True)) and step_of(time) is not None
     ]
-    if grouping.of == "item":
+    if grouping.group_of == "item":
         firsts: dict[Any, Any] = {}
         for item, time, _, _, places in placed:
             firsts[item] = min(firsts.get(item, (time, places)), (time, places))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings
     from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.ledger.ledger import Ledger
-    from dpwindows.plan.forecast import Forecast
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.plan.plan import Plan
+    from dpwindows.plan.shapes import Forecast
     from dpwindows.plan.solve import solve_epsilon, solve_rho
     from dpwindows.plan.stream_plan import StreamPlan
     from dpwindows.release.derived import Derived
@@ -43,7 +43,7 @@ _HOMES = {
     "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
     "count.events": ("EngineSettings",),
     "ledger.ledger": ("Ledger",),
-    "plan.forecast": ("Forecast",),
+    "plan.shapes": ("Forecast",),
     "plan.measured_plan": ("plan_of",),
     "plan.plan": ("Plan",),
     "ask.privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),

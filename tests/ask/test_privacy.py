@@ -56,18 +56,23 @@ def test_units_differ() -> None:
     assert EventLevel() == EventLevel()
 
 
-@pytest.mark.parametrize("text", ["", "user", "Event", "item-per", "item:7", "event:1", "item add remove"])
-def test_unknown_units_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"unknown unit .*: use one of event, item, item-add-remove, item-per:STEPS"):
-        parse_unit(text)
-
-
 @pytest.mark.parametrize(
-    "text", ["item-per:", "item-per:x", "item-per:-1", "item-per:1.5", "item-per:+3", "item-per:٣"]
+    ("texts", "said"),
+    [
+        (
+            ("", "user", "Event", "item-per", "item:7", "event:1", "item add remove"),
+            "unknown unit .*: use one of event, item, item-add-remove, item-per:STEPS",
+        ),
+        (
+            ("item-per:", "item-per:x", "item-per:-1", "item-per:1.5", "item-per:+3", "item-per:٣"),
+            "needs a whole number of steps after the colon, for example item-per:30",
+        ),
+    ],
 )
-def test_a_period_is_a_whole_number_of_steps(text: str) -> None:
-    with pytest.raises(InputError, match="needs a whole number of steps after the colon, for example item-per:30"):
-        parse_unit(text)
+def test_texts_that_are_no_units_are_refused(texts: tuple[str, ...], said: str) -> None:
+    for text in texts:
+        with pytest.raises(InputError, match=said):
+            parse_unit(text)
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5, "7", True, None])
@@ -104,17 +109,19 @@ MAKERS: list[tuple[str, Callable[[Any], Budget]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "make"), MAKERS)
-@pytest.mark.parametrize("value", [0, 0.0, -0.0, -1, -1e-9, math.nan, math.inf, -math.inf, 10**400])
-def test_budgets_that_are_none_are_refused(name: str, make: Callable[[Any], Budget], value: Any) -> None:
-    with pytest.raises(InputError, match=f"{name} must be finite and greater than 0, got"):
-        make(value)
+NONE = "must be finite and greater than 0, got"
 
 
 @pytest.mark.parametrize(("name", "make"), MAKERS)
-@pytest.mark.parametrize("value", ["1", None, True, [1.0], 1j])
-def test_budgets_that_are_no_numbers_are_refused(name: str, make: Callable[[Any], Budget], value: Any) -> None:
-    with pytest.raises(InputError, match=f"{name} must be a number, got"):
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        *((value, NONE) for value in (0, 0.0, -0.0, -1, -1e-9, math.nan, math.inf, -math.inf, 10**400)),
+        *((value, "must be a number, got") for value in ("1", None, True, [1.0], 1j)),
+    ],
+)
+def test_what_is_no_budget_is_refused(name: str, make: Callable[[Any], Budget], value: Any, said: str) -> None:
+    with pytest.raises(InputError, match=f"{name} {said}"):
         make(value)
 
 

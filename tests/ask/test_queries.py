@@ -20,11 +20,6 @@ from dpwindows.ask.queries import (
 from dpwindows.errors import InputError
 
 
-def test_a_unit_after_the_steps_is_told_what_steps_are() -> None:
-    with pytest.raises(InputError, match=r"steps have no unit: rolling:28 is that many steps, and --step says"):
-        parse_window("rolling:28d")
-
-
 def test_measures_are_combinations_of_at_least_counts() -> None:
     assert Measure("at_least", 3).thresholds == (3,)
     assert Measure("exactly", 3).thresholds == (3, 4)
@@ -78,34 +73,29 @@ def test_fixed_is_an_alias_of_rolling() -> None:
     assert parse_window("rolling:007") == Rolling(7)
 
 
-@pytest.mark.parametrize("text", ["", "rolling", "fixed", "weekly", "cumulative:3", "Any", "rolling 28", ":", "any 3"])
-def test_unknown_windows_are_refused(text: str) -> None:
-    with pytest.raises(
-        InputError, match=r"unknown window .*: use cumulative, rolling:STEPS, any, any:MAX_STEPS, tumbl"
-    ):
-        parse_window(text)
-
-
-def test_the_nearest_family_is_named() -> None:
-    with pytest.raises(InputError, match=r"unknown window 'roling:7' \(did you mean 'rolling'\?\): use"):
-        parse_window("roling:7")
-    with pytest.raises(InputError, match=r"unknown window 'rolling': use"):
-        parse_window("rolling")
-    with pytest.raises(InputError, match=r"unknown window 'todate:month' \(did you mean 'to-date'\?\): use"):
-        parse_window("todate:month")
+UNKNOWN = r"unknown window .*: use cumulative, rolling:STEPS, any, any:MAX_STEPS, tumbl"
+NO_NUMBER = "needs a whole number of steps after the colon"
 
 
 @pytest.mark.parametrize(
-    "text", ["rolling:", "rolling:x", "any:-1", "any:1.5", "any:", "rolling:²", "rolling:1_0", "rolling:+3"]
+    ("text", "said"),
+    [
+        *(
+            (text, UNKNOWN)
+            for text in ("", "rolling", "fixed", "weekly", "cumulative:3", "Any", "rolling 28", ":", "any 3")
+        ),
+        ("roling:7", r"unknown window 'roling:7' \(did you mean 'rolling'\?\): use"),
+        ("rolling", r"unknown window 'rolling': use"),
+        ("todate:month", r"unknown window 'todate:month' \(did you mean 'to-date'\?\): use"),
+        *((f"rolling:{size}", NO_NUMBER) for size in ("", "x", "²", "1_0", "+3")),
+        *((f"any:{size}", NO_NUMBER) for size in ("-1", "1.5", "")),
+        ("rolling:0", "at least 1 step, got 0"),
+        ("any:0", "at least 1 step, got 0"),
+        ("rolling:28d", r"steps have no unit: rolling:28 is that many steps, and --step says"),
+    ],
 )
-def test_sizes_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="needs a whole number of steps after the colon"):
-        parse_window(text)
-
-
-@pytest.mark.parametrize("text", ["rolling:0", "any:0"])
-def test_sizes_of_nothing_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="at least 1 step, got 0"):
+def test_texts_that_are_no_windows_are_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
         parse_window(text)
 
 
@@ -127,15 +117,13 @@ def test_queries_of_one_family_are_merged_in_the_order_asked() -> None:
     )
 
 
-def test_asking_for_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="no query was given"):
-        normalise([])
-
-
-@pytest.mark.parametrize("asked", ["rolling:7", 7, None, Rolling])
-def test_asking_for_something_else_is_refused(asked: Any) -> None:
-    with pytest.raises(InputError, match="expected Cumulative"):
-        normalise([asked])
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [([], "no query was given"), *(([asked], "expected Cumulative") for asked in ("rolling:7", 7, None, Rolling))],
+)
+def test_asking_for_nothing_or_something_else_is_refused(asked: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        normalise(asked)
 
 
 def test_windows_measured_together_have_legal_lengths() -> None:

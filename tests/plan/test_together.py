@@ -19,11 +19,10 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.plan.allotment import served_by
-from dpwindows.plan.description import TOGETHER, asked_of, describe
-from dpwindows.plan.parts import parts_of
+from dpwindows.plan.description import asked_of, describe
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.rebuilt import rebuilt
-from dpwindows.plan.together import choose_joint
+from dpwindows.plan.sharing import choose_joint, parts_of
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.release.run import draw_estimates
 from dpwindows.stream.mechanism import Mechanism
@@ -106,7 +105,7 @@ def test_what_is_measured_apart(asked: list[Query | WindowFamily], options: dict
     plan = Plan(asked, timeline=dw.Timeline.of_steps(30), **known)
     assert joint(plan) == []
     assert len(plan.measurements) == len(plan.allotments)
-    assert all(TOGETHER not in entry for entry in describe(plan)["measurements"])
+    assert all("together" not in entry for entry in describe(plan)["measurements"])
 
 
 def test_a_budget_too_small_for_gaussian_noise_is_served_apart() -> None:
@@ -197,7 +196,7 @@ def test_a_release_tells_what_measured_it_and_knows_its_noise_again() -> None:
     plan = Plan(MIXED, timeline=dw.Timeline.of_steps(8), unit=EVENT, budget=ZCDP, weights=[1, 2, 3, 4])
     described = json.loads(json.dumps(describe(plan)))
     entries = described["measurements"]
-    assert [entry.get(TOGETHER) for entry in entries] == [
+    assert [entry.get("together") for entry in entries] == [
         None if at == 1 else ["rolling:2", "rolling:5", "rolling:3"] for at in range(4)
     ]
     assert sum(entry["budget_share"] for entry in entries) == pytest.approx(1.0)
@@ -209,7 +208,7 @@ def test_a_release_tells_what_measured_it_and_knows_its_noise_again() -> None:
         )
     # What a ledger knows a request by says nothing of how it is measured.
     assert asked_of(plan)["shares"] == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert TOGETHER not in json.dumps(asked_of(plan))
+    assert "together" not in json.dumps(asked_of(plan))
 
 
 # --- Streams ----------------------------------------------------------------------------------------------------------

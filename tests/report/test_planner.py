@@ -11,7 +11,6 @@ from playwright.sync_api import Browser
 
 import dpwindows as dw
 from dpwindows.ask.privacy import parse_unit
-from dpwindows.plan.forecast import forecast_of
 from dpwindows.plan.unit_errors import asked_of_sliders, unit_errors
 from dpwindows.report.planner import TOLERANCE, planner_page
 from tests.report.browser import launch, opened
@@ -73,7 +72,7 @@ def test_errors_off_the_grid_are_the_librarys(browser: Browser, planner: Path) -
         told = shown.page.evaluate("all => all.map((asked) => planner.planned(asked))", [one for _, one in asked])
     # Not by `plan.forecast()`, which also finds limits: these are compared on the grid.
     off = [
-        abs(found["error"] / forecast_of(allotment, allotment.query.measures[0], plan.confidence, None).rms - 1)
+        abs(found["error"] / allotment.forecast(allotment.query.measures[0], plan.confidence, None).rms - 1)
         for (plan, _), answer in zip(asked, told, strict=True)
         for allotment, found in zip(plan.allotments, answer, strict=True)
     ]

@@ -21,6 +21,7 @@ import pytest
 import dpwindows as dw
 from dpwindows.ask.groups import Grouping, Value, grouping
 from dpwindows.ask.privacy import ZCDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.shapes import read_shape
 from dpwindows.audit import audit_exactly, audit_measurements, audit_replay
 from dpwindows.kernel.groups import certify_groups
 from dpwindows.kernel.measure import Measurement
@@ -331,4 +332,4 @@ def test_a_grouping_is_what_its_values_say() -> None:
     for options in ({"totals": 0.3}, {"group_of": "item"}, {"max_groups": 2}):
         one = grouping(BY, **options)
         assert one is not None
-        assert Grouping.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+        assert read_shape(json.loads(json.dumps(one.to_dict())), Grouping) == one

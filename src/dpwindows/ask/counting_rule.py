@@ -13,7 +13,7 @@ from typing import Any
 from dpwindows.ask.periods import fewest_and_most
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Query, Rolling, WindowFamily
-from dpwindows.ask.whole_numbers import LONGEST
+from dpwindows.ask.whole_numbers import LONGEST, is_whole
 from dpwindows.ask.windows import longest_window
 from dpwindows.errors import InputError
 
@@ -46,7 +46,7 @@ class CountingRule:
             raise InputError(f"distinct_steps must be True or False, got {self.distinct_steps!r}")
         for name in ("max_occurrences", "max_runs"):
             most = getattr(self, name)
-            if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most < _MOST):
+            if most is not None and not is_whole(most, most=_MOST - 1):
                 raise InputError(f"{name} must be a whole number from 1 to {_MOST - 1:,}, got {most!r}")
         if self.max_occurrences is not None and self.max_runs is not None:
             raise InputError("give max_occurrences or max_runs, and not both: either bounds what an item adds")

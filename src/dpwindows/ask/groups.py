@@ -14,7 +14,11 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Literal
 
+import msgspec
+
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
+from dpwindows.ask.shapes import plain_values
+from dpwindows.ask.whole_numbers import is_whole, read_whole
 from dpwindows.errors import InputError
 
 GroupOf = Literal["event", "item"]
@@ -29,8 +33,7 @@ COLUMNS_AFTER = (
 _MOST_COLUMNS, _MOST_GROUPS = 6, 5_000_000
 
 
-@dataclass(frozen=True)
-class GroupColumn:
+class GroupColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A column of the log, and the public list of its values that make groups: all text, or all whole numbers.
 
     Raises:
@@ -99,14 +102,13 @@ class Level:
     count: int
 
 
-@dataclass(frozen=True)
-class Grouping:
+class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """Which groups are counted, what has a group, and in how many groups one item counts.
 
     Attributes:
         columns: the columns that make groups, with their public values.
-        of: `event`: each event is in the group of its own row. `item`: each item is in one group, that of its first
-            event; of several at that moment, the first by the lists.
+        group_of: `event`: each event is in the group of its own row. `item`: each item is in one group, that of its
+            first event; of several at that moment, the first by the lists.
         max_groups: the most groups that one item counts in, those it was first seen in (ties: the first by the lists);
             None where a unit of privacy needs no such limit.
         totals: the share of the budget that goes to totals over all values of a column, or of several; None for none.
@@ -116,7 +118,7 @@ class Grouping:
     """
 
     columns: tuple[GroupColumn, ...]
-    of: GroupOf = "event"
+    group_of: GroupOf = "event"
     max_groups: int | None = None
     totals: float | None = None
 
@@ -126,11 +128,10 @@ class Grouping:
         names = [column.name.casefold() for column in self.columns]
         if len(set(names)) < len(names):
             raise InputError(f"--by names the column {_repeated(names)!r} twice")
-        if self.of not in ("event", "item"):
-            raise InputError(f"--group-of must be event or item, got {self.of!r}")
-        limit = self.max_groups
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InputError(f"--max-groups must be a whole number of at least 1, got {limit!r}")
+        if self.group_of not in ("event", "item"):
+            raise InputError(f"--group-of must be event or item, got {self.group_of!r}")
+        if self.max_groups is not None and not is_whole(self.max_groups):
+            raise InputError(f"--max-groups must be a whole number of at least 1, got {self.max_groups!r}")
         share = self.totals
         if share is not None and (
             isinstance(share, bool) or not isinstance(share, (int, float)) or not 0.001 <= share <= 0.999
@@ -169,7 +170,12 @@ class Grouping:
 
     def most(self, level: Level) -> int:
         """The most groups of a level that one item is in."""
-        return 1 if self.of == "item" else min(level.count, self.max_groups or level.count)
+        return 1 if self.group_of == "item" else min(level.count, self.max_groups or level.count)
+
+    @property
+    def has_rule(self) -> bool:
+        """Whether an item's groups are decided by its events' moments."""
+        return self.group_of == "item" or (self.max_groups or self.levels[0].count) < self.levels[0].count
 
     def require_fit(self, unit: Unit, steps: int) -> None:
         """Check that what has a group goes with what is protected.
@@ -179,18 +185,18 @@ class Grouping:
         """
         if isinstance(unit, EventLevel):
             self._require_event()
-        elif self.of == "item" and self.max_groups is not None:
+        elif self.group_of == "item" and self.max_groups is not None:
             raise InputError("--max-groups goes with a group per event: with --group-of item an item is in one group")
         elif isinstance(unit.fit_to_range(steps), ItemPerPeriod):
             self._require_period(unit.name)
-        elif self.of == "event" and self.max_groups is None:
+        elif self.group_of == "event" and self.max_groups is None:
             raise InputError(
                 f"at the level of {unit.name} one item may have events in every group: give --max-groups N, which "
                 f"counts each item in its first N groups, or --group-of item"
             )
 
     def _require_event(self) -> None:
-        if self.of == "item":
+        if self.group_of == "item":
             raise InputError(
                 "--group-of item does not go with --unit event: one event, if it is an item's first, would move all of "
                 "its history to another group. Leave --group-of out, or protect items"
@@ -203,7 +209,7 @@ class Grouping:
 
     def _require_period(self, name: str) -> None:
         most = self.levels[0].count
-        if self.of == "item":
+        if self.group_of == "item":
             raise InputError(
                 f"--group-of item does not go with --unit {name}: a change within the period may move what an item did "
                 f"long before or after to another group. Protect whole items (item, item-add-remove)"
@@ -225,26 +231,20 @@ class Grouping:
                 f"two changes, so its group is protected at twice the epsilon and a larger delta (four times the rho)."
                 f"{beside}"
             )
-        if self.of == "item":
+        if self.group_of == "item":
             return f"Counts are by {by}, each item in one group, that of its first event.{beside}"
         first = self.max_groups
         groups = "group" if first == 1 else f"{first} groups"
         return f"Counts are by {by}, each item in at most {first} of them, the first {groups} it was seen in.{beside}"
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Grouping:
-        """What `to_dict` gave."""
-        columns = tuple(GroupColumn(one["name"], tuple(one["values"])) for one in values["columns"])
-        return cls(columns, values["group_of"], values["max_groups"], values["totals"])
-
     def to_dict(self) -> dict[str, Any]:
-        """The grouping as plain values, for metadata, ledgers and states; `from_dict` gives it back."""
-        return {
-            "columns": [{"name": column.name, "values": list(column.values)} for column in self.columns],
-            "group_of": self.of,
-            "max_groups": self.max_groups,
-            "totals": self.totals,
-        }
+        """The grouping as plain values, for metadata, ledgers and states; `read_shape` gives it back."""
+        return plain_values(self)
+
+
+def cells_of(grouping: Grouping | None) -> int:
+    """The number of groups, totals included, that every query is answered in; 1 without groups."""
+    return 1 if grouping is None else sum(level.count for level in grouping.levels)
 
 
 def grouping(
@@ -283,15 +283,13 @@ def grouping(
 def _is_value(value: object) -> bool:
     if isinstance(value, str):
         return value != "" and "\0" not in value and not any("\ud800" <= letter <= "\udfff" for letter in value)
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    return is_whole(value, -(2**63), 2**63 - 1)
 
 
 def _whole(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
+    digits = read_whole(text.removeprefix("-"))
+    number = -digits if digits is not None and text.startswith("-") else digits
+    return number if is_whole(number, -(2**63), 2**63 - 1) else None
 
 
 def _repeated(values: Iterable[object]) -> object:

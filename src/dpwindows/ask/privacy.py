@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpwindows.ask.whole_numbers import LONGEST, read_whole
+from dpwindows.ask.whole_numbers import read_whole, require_steps
 from dpwindows.errors import InputError
 
 
@@ -88,10 +88,7 @@ class ItemPerPeriod(Unit):
     steps: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            raise InputError(f"the period of item-per must be a whole number of at least 1 step, got {self.steps!r}")
-        if self.steps > LONGEST:
-            raise InputError("the period of item-per must have at most 10^100 steps")
+        require_steps("the period of item-per", self.steps)
 
     @property
     def name(self) -> str:
@@ -144,8 +141,8 @@ class Budget:
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The budget as plain values, for metadata."""
-        raise NotImplementedError
+        """The budget as plain values, for metadata: `{"kind": "approximate", "epsilon": ..., "delta": ...}`."""
+        return {"kind": self.kind, **{name: float(value) for name, value in vars(self).items()}}
 
 
 @dataclass(frozen=True)
@@ -157,10 +154,6 @@ class PureDP(Budget):
 
     def __post_init__(self) -> None:
         _require_positive("epsilon", self.epsilon)
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"kind": "pure", "epsilon": ...}`."""
-        return {"kind": self.kind, "epsilon": float(self.epsilon)}
 
     def __str__(self) -> str:
         return f"epsilon = {self.epsilon:g} (pure)"
@@ -186,10 +179,6 @@ class ApproxDP(Budget):
                 "choose a small probability, for example 1e-6"
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        """`{"kind": "approximate", "epsilon": ..., "delta": ...}`."""
-        return {"kind": self.kind, "epsilon": float(self.epsilon), "delta": float(self.delta)}
-
     def __str__(self) -> str:
         return f"(epsilon, delta) = ({self.epsilon:g}, {self.delta:g})"
 
@@ -203,10 +192,6 @@ class ZCDP(Budget):
 
     def __post_init__(self) -> None:
         _require_positive("rho", self.rho)
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"kind": "zcdp", "rho": ...}`."""
-        return {"kind": self.kind, "rho": float(self.rho)}
 
     def __str__(self) -> str:
         return f"rho = {self.rho:g} (zCDP)"

@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from dpwindows.ask.whole_numbers import LARGEST_COUNT, LONGEST, read_whole
+from dpwindows.ask.whole_numbers import LARGEST_COUNT, is_whole, read_whole, require_steps
 from dpwindows.errors import InputError, near
 
 if TYPE_CHECKING:
@@ -45,10 +45,11 @@ class Measure:
     def __post_init__(self) -> None:
         if self.kind not in ("at_least", "exactly"):
             raise InputError(f"a measure is 'at_least' or 'exactly', got {self.kind!r}")
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
-        if self.k > LARGEST_COUNT:
-            raise InputError("k must be at most 10^18")
+        if not is_whole(self.k, most=LARGEST_COUNT):
+            large = isinstance(self.k, int) and self.k > LARGEST_COUNT
+            raise InputError(
+                f"k must be {'at most 10^18' if large else f'a whole number of at least 1, got {self.k!r}'}"
+            )
 
     @property
     def thresholds(self) -> tuple[int, ...]:
@@ -62,6 +63,8 @@ class Measure:
 @dataclass(frozen=True)
 class WindowFamily:
     """Base of the families; use `Cumulative`, `Rolling`, `AnyWindow`, `Tumbling` or `ToDate`."""
+
+    name: ClassVar[str]
 
     def at_least(self, *ks: int) -> Query:
         """Ask for the number of items seen at least `k` times, for every `k` given."""
@@ -77,8 +80,9 @@ class WindowFamily:
 
     @property
     def text(self) -> str:
-        """The canonical text of the family, as in the `window` column of a release."""
-        raise NotImplementedError
+        """The canonical text of the family, as in the `window` column of a release: its name and its size, if any."""
+        size = next(iter(vars(self).values()), None)
+        return self.name if size is None else f"{self.name}:{size}"
 
     def __str__(self) -> str:
         return self.text
@@ -88,35 +92,25 @@ class WindowFamily:
 class Cumulative(WindowFamily):
     """Every window that begins at the first step: (1, t) for t = 1..T."""
 
-    @property
-    def text(self) -> str:
-        """`cumulative`."""
-        return "cumulative"
+    name = "cumulative"
 
 
 @dataclass(frozen=True)
 class Rolling(WindowFamily):
     """The last `length` steps at every step t: (max(1, t - length + 1), t)."""
 
+    name = "rolling"
     length: int
 
     def __post_init__(self) -> None:
-        _require_steps("a rolling window", self.length)
-
-    @property
-    def text(self) -> str:
-        """`rolling:LENGTH`."""
-        return f"rolling:{self.length}"
+        require_steps("a rolling window", self.length)
 
 
 @dataclass(frozen=True)
 class LostItems(WindowFamily):
     """The whole range, for one number: the items that lost something by the rule of counting. It is not asked for."""
 
-    @property
-    def text(self) -> str:
-        """`items that lost something`."""
-        return "items that lost something"
+    name = "items that lost something"
 
 
 @dataclass(frozen=True)
@@ -130,7 +124,7 @@ class RollingTogether(WindowFamily):
 
     def __post_init__(self) -> None:
         for length in self.lengths:
-            _require_steps("a rolling window", length)
+            require_steps("a rolling window", length)
 
     @property
     def text(self) -> str:
@@ -142,16 +136,12 @@ class RollingTogether(WindowFamily):
 class AnyWindow(WindowFamily):
     """Every window (a, b) with 1 <= a <= b <= T, at most `max_length` steps long where that is given."""
 
+    name = "any"
     max_length: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_length is not None:
-            _require_steps("the longest window of `any`", self.max_length)
-
-    @property
-    def text(self) -> str:
-        """`any` or `any:MAX`."""
-        return "any" if self.max_length is None else f"any:{self.max_length}"
+            require_steps("the longest window of `any`", self.max_length)
 
 
 @dataclass(frozen=True)
@@ -172,7 +162,7 @@ class PeriodFamily(WindowFamily):
 
     def __post_init__(self) -> None:
         if not isinstance(self.period, str):
-            _require_steps("a period", self.period)
+            require_steps("a period", self.period)
         elif self.period not in PERIODS:
             raise InputError(
                 f"a period is a number of steps or one of {', '.join(PERIODS)}, got {self.period!r}: "
@@ -184,20 +174,14 @@ class PeriodFamily(WindowFamily):
 class Tumbling(PeriodFamily):
     """Disjoint windows: each period is one. The first and the last are cut where the range cuts them."""
 
-    @property
-    def text(self) -> str:
-        """`tumbling:PERIOD`."""
-        return f"tumbling:{self.period}"
+    name = "tumbling"
 
 
 @dataclass(frozen=True)
 class ToDate(PeriodFamily):
     """At every step the window from the first step of its period: a cumulative count that starts anew with each."""
 
-    @property
-    def text(self) -> str:
-        """`to-date:PERIOD`."""
-        return f"to-date:{self.period}"
+    name = "to-date"
 
 
 @dataclass(frozen=True)
@@ -209,6 +193,11 @@ class Query:
 
     window: WindowFamily
     measures: tuple[Measure, ...] = ()
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Every k whose at-least count its measures are made of, ascending."""
+        return tuple(sorted({k for measure in self.measures for k in measure.thresholds}))
 
     def at_least(self, *ks: int) -> Query:
         """This query with "at least k" added for every `k` given."""
@@ -226,7 +215,7 @@ class Query:
         Raises:
             InputError: `most` is below 2, where there is no exact count, or above 100.
         """
-        if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= MOST_BINS:
+        if not is_whole(most, 2, MOST_BINS):
             raise InputError(
                 f"a histogram needs a whole number from 2 to {MOST_BINS}, from which on all occurrences are counted "
                 f"together, got {most!r}"
@@ -264,7 +253,7 @@ def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) ->
     return tuple(Query(window, tuple(measures)) for window, measures in merged.items())
 
 
-_FAMILIES = ("cumulative", "rolling", "any", "tumbling", "to-date")
+_FAMILIES = {family.name: family for family in (Cumulative, Rolling, AnyWindow, Tumbling, ToDate)}
 
 
 def parse_window(text: str) -> WindowFamily:
@@ -274,20 +263,15 @@ def parse_window(text: str) -> WindowFamily:
         InputError: the text is none.
     """
     name, colon, size = text.strip().partition(":")
-    match name, bool(colon):
-        case "cumulative", False:
-            return Cumulative()
-        case "any", False:
-            return AnyWindow()
-        case "any", True:
-            return AnyWindow(_parse_steps(text, size))
-        case (("rolling" | "fixed"), True):
-            return Rolling(_parse_steps(text, size))
-        case "tumbling", True:
-            return Tumbling(_parse_period(text, size))
-        case "to-date", True:
-            return ToDate(_parse_period(text, size))
-    meant = "" if name in _FAMILIES else near(name, _FAMILIES)
+    family = Rolling if name == "fixed" else _FAMILIES.get(name)
+    match family, bool(colon):
+        case (type() as plain, False) if plain in (Cumulative, AnyWindow):
+            return plain()
+        case (type() as sized, True) if sized in (Rolling, AnyWindow):
+            return sized(_parse_steps(text, size))
+        case (type() as periods, True) if periods in (Tumbling, ToDate):
+            return periods(_parse_period(text, size))
+    meant = "" if family else near(name, list(_FAMILIES))
     raise InputError(
         f"unknown window {text!r}{meant}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, "
         f"tumbling:PERIOD or to-date:PERIOD (PERIOD: a number of steps, or {', '.join(PERIODS)})"
@@ -332,10 +316,3 @@ def _parse_steps(text: str, size: str) -> int:
             f"window {text!r} needs a whole number of steps after the colon, for example rolling:28 (at most 10^100)"
         )
     return steps
-
-
-def _require_steps(what: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{what} must be a whole number of at least 1 step, got {value!r}")
-    if value > LONGEST:
-        raise InputError(f"{what} must have at most 10^100 steps")

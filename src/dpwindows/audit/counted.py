@@ -63,7 +63,7 @@ def by_group(grouping: Grouping | None, histories: Ints, steps: int) -> Ints:
         return histories[:, None]
     sizes = tuple(len(column.values) for column in grouping.columns)
     held = histories.reshape(len(histories), steps, grouping.levels[0].count)
-    if grouping.of == "item":
+    if grouping.group_of == "item":
         first = (histories > 0).argmax(axis=1) % grouping.levels[0].count
         moved = np.zeros_like(held)
         moved[np.arange(len(held)), :, first] = held.sum(axis=2)

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
-from dpwindows.ask.groups import Grouping
+from dpwindows.ask.groups import Grouping, cells_of
 from dpwindows.audit.counted import Source, answers_of, by_group
 from dpwindows.audit.losses import Moved
 from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.measure import Measurement
-from dpwindows.plan.parts import cells_of
 
 # Largest matrix, in entries, that is read off.
 _LARGEST = 1 << 24

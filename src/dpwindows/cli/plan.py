@@ -152,9 +152,9 @@ def plan(
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
         if planned.loss is not None:
-            from dpwindows.plan.description import LOSS, loss_forecast
+            from dpwindows.plan.description import loss_forecast
 
-            answer[LOSS] = loss_forecast(planned, planned.loss)
+            answer["loss"] = loss_forecast(planned, planned.loss)
         if expect is not None:
             answer["expect"] = expect
             for query in queries:

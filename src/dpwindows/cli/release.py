@@ -129,8 +129,6 @@ def release(
 
 def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | None) -> dict[str, Any]:
     """What was done, as plain values: nothing that is not in the release."""
-    from dpwindows.plan.description import LOSS
-
     known = ("release_id", "released_at", "guarantee", "budget", "timeline")
     return {
         "output": str(output),
@@ -138,7 +136,7 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
         "stored": stored,
         "dataset": None if ledger is None else ledger.dataset,
         **{name: released.metadata[name] for name in known},
-        **({LOSS: released.metadata[LOSS]} if LOSS in released.metadata else {}),
+        **({"loss": released.metadata["loss"]} if "loss" in released.metadata else {}),
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwindows.ask.groups import Grouping
+from dpwindows.ask.shapes import read_shape
 from dpwindows.count.time_formats import time_format_of
 from dpwindows.errors import InputError, near
 
@@ -153,7 +154,7 @@ class EventColumns:
         if (layout := values.get("layout")) is not None:
             read["layout"] = csv_layout(layout["delimiter"], layout["names"])
         if (groups := values.get("grouping")) is not None:
-            read["grouping"] = Grouping.from_dict(groups)
+            read["grouping"] = read_shape(groups, Grouping)
         return cls(**read)
 
     @property

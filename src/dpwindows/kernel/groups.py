@@ -138,7 +138,7 @@ def certify_groups(design: Design, groups: Groups) -> Certificate:
     if groups.level not in grouping.levels:
         raise NotCertifiedError(design.problem, groups)
     most, one = grouping.most(groups.level), design.certificate
-    by_row = grouping.of == "event" and grouping.max_groups is None
+    by_row = grouping.group_of == "event" and grouping.max_groups is None
     match design.problem.unit:
         case EventLevel() if by_row:
             return _certify_groups(group_of_an_event, name_of(group_of_an_event), one)
@@ -147,7 +147,7 @@ def certify_groups(design: Design, groups: Groups) -> Certificate:
         case ItemLevel():
             changed = partial(groups_of_a_changed_item, groups=count, most=most)
             return _certify_groups(changed, name_of(groups_of_a_changed_item), one, _presence(design))
-        case ItemPerPeriod() if grouping.of == "event" and most == count:
+        case ItemPerPeriod() if grouping.group_of == "event" and most == count:
             within = partial(groups_of_a_changed_period, groups=count)
             return _certify_groups(within, name_of(groups_of_a_changed_period), one)
     raise NotCertifiedError(design.problem, groups)

@@ -13,6 +13,7 @@ from dpwindows.ask.queries import Measure, Query
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.intervals import estimate_variance, half_widths
+from dpwindows.plan.shapes import Forecast
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,30 @@ class Allotment:
         fourths = partial(self._fourth_moment, measure)
         half = half_widths(self.measurement, measure, self._squares(measure), fourths, confidence)
         return half + self.bias_bounds()
+
+    def forecast(self, measure: Measure, confidence: float, limit: float | None) -> Forecast:
+        """What to expect of one measure; `limit` is the least error possible."""
+        variance, half_widths = self.variance(measure), self.half_widths(measure, confidence)
+        largest = float(np.sqrt(variance.max()))
+        # Rounding must not make the mean of equal errors larger than the largest.
+        rms = min(float(np.sqrt(variance.mean())), largest)
+        other, error = self.runner_up, self.chosen.error
+        return Forecast(
+            window=self.query.window.text,
+            measure=measure.kind,
+            k=measure.k,
+            strategy=self.measurement.design.strategy,
+            rms=rms,
+            max=largest,
+            half_width=float(np.sqrt((half_widths**2).mean())),
+            limit=limit,
+            ratio_to_limit=None if limit is None else rms / limit,
+            noise=self.measurement.law,
+            proof=self.measurement.design.proof,
+            runner_up=None if other is None else other.strategy,
+            runner_up_ratio=other.error / error if other and error else None,
+            by=None if self.by is None else list(self.by),
+        )
 
     def _fourth_moment(self, measure: Measure) -> FloatArray | None:
         known = [reading.of(self.measurement.design.at(k)).fourth_moment() for k in measure.thresholds]

@@ -9,9 +9,8 @@ from functools import cache
 from importlib import metadata as packages
 from typing import Any
 
-from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE, CountingRule
-from dpwindows.ask.groups import Grouping
-from dpwindows.ask.privacy import Budget, Unit
+from dpwindows import __version__
+from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE
 from dpwindows.ask.queries import Query
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.rules import PROOFS
@@ -23,13 +22,7 @@ from dpwindows.plan.stored_designs import design_to_dict
 FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
 HORIZON, ENDLESS = "horizon", "endless"
-# The families that one measurement serves, by its name in metadata.
-TOGETHER = "together"
-# The integers that were measured by, by their name in metadata.
-INTEGERS = "integers"
-# The number of items that lost something by the rule of counting, by its name in metadata.
-LOSS = "loss"
-_VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
+_VERSIONED = ("opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
 def describe(plan: Planned) -> dict[str, Any]:
@@ -38,9 +31,7 @@ def describe(plan: Planned) -> dict[str, Any]:
         "format": FORMAT,
         "release_id": uuid.uuid4().hex,
         "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "guarantee": guarantee(
-            plan.budget, plan.unit, singleton=plan.singleton, rule=plan.rule, grouping=plan.grouping
-        ),
+        "guarantee": guarantee(plan),
         "unit": {"name": plan.unit.name, "promise": plan.unit.promise},
         "budget": plan.budget.to_dict(),
         "singleton": plan.singleton,
@@ -52,7 +43,7 @@ def describe(plan: Planned) -> dict[str, Any]:
         "criterion": plan.criterion,
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment, plan) for allotment in plan.allotments],
-        **({} if plan.loss is None else {LOSS: loss_forecast(plan, plan.loss)}),
+        **({} if plan.loss is None else {"loss": loss_forecast(plan, plan.loss)}),
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
         "versions": dict(library_versions()),
     }
@@ -63,7 +54,7 @@ def asked_of(plan: Planned) -> dict[str, Any]:
     return {
         "queries": asked_queries(plan.queries),
         "shares": [allotment.share for allotment in plan.allotments],
-        **({} if plan.loss is None else {LOSS: plan.loss.share}),
+        **({} if plan.loss is None else {"loss": plan.loss.share}),
         "strategy": plan.strategy,
         "criterion": plan.criterion,
         "confidence": plan.confidence,
@@ -75,7 +66,7 @@ def loss_forecast(plan: Planned, loss: Allotment) -> dict[str, Any]:
     """A description of the number of items that lost something, with its error, before data are seen."""
     (measure,) = loss.query.measures
     described = _describe_allotment(loss, plan)
-    left_out = ("groups", TOGETHER)
+    left_out = ("groups", "together")
     return {
         "of": plan.rule.loss,
         "std_error": float(loss.std_errors(measure)[0]),
@@ -93,42 +84,30 @@ def _counting(plan: Planned) -> dict[str, Any]:
 @cache
 def library_versions() -> dict[str, str]:
     """The versions of everything that a release depends on."""
-    return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}
+    ours = {"python": platform.python_version(), "dpwindows": __version__}
+    return ours | {name: packages.version(name) for name in _VERSIONED}
 
 
-def guarantee(
-    budget: Budget,
-    unit: Unit,
-    *,
-    singleton: bool,
-    rule: CountingRule = EVERY_OCCURRENCE,
-    grouping: Grouping | None = None,
-    over: str = "this release",
-) -> str:
+def guarantee(plan: Planned, over: str = "this release") -> str:
     """What a release promises, in plain words; the part before the first colon is the claim itself."""
-    condition = " It assumes the public promise that every step holds at most one event." if singleton else ""
-    counting = f" {rule.promise}" if rule.promise else ""
-    counting += "" if grouping is None else f" {grouping.statement(unit)}"
+    unit = plan.unit
+    condition = " It assumes the public promise that every step holds at most one event." if plan.singleton else ""
+    counting = f" {plan.rule.promise}" if plan.rule.promise else ""
+    counting += "" if plan.grouping is None else f" {plan.grouping.statement(unit)}"
     others = "other releases" if over == "this release" else "releases outside the stream"
     return (
-        f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
-        f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
-        f"{others} about the same log spend further budget.{condition}{counting}"
+        f"{over[0].upper()}{over[1:]} satisfies {plan.budget} differential privacy at the level of the unit "
+        f"'{unit.name}': {unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker "
+        f"knows; {others} about the same log spend further budget.{condition}{counting}"
     )
 
 
 def _describe_query(query: Query, plan: Planned) -> dict[str, Any]:
-    bounded = {"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}
     return {
-        **bounded,
+        **({"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}),
         "window": query.window.text,
         "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
     }
-
-
-def _file_of(proof: str) -> str:
-    """The source file of this version that a proof stands in, below the package."""
-    return PROOFS[proof].__module__.removeprefix("dpwindows.").replace(".", "/") + ".py"
 
 
 def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
@@ -151,12 +130,13 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
             "bound_is": "squared L2 norm" if gaussian else f"{NORMS[measurement.law]} norm",
             "unit": "lattice units",
             "proof": design.proof,
-            "proved_in": _file_of(design.proof),
+            # The source file of this version, below the package.
+            "proved_in": PROOFS[design.proof].__module__.removeprefix("dpwindows.").replace(".", "/") + ".py",
         },
         "numbers_measured": measurement.cost.rows,
         "budget_share": allotment.share,
         **({} if by is None else {"groups": groups}),
         # One measurement of all of these: noise, sensitivity and numbers measured are those of it.
-        **({} if allotment.series is None else {TOGETHER: together}),
-        INTEGERS: design_to_dict(design),
+        **({} if allotment.series is None else {"together": together}),
+        "integers": design_to_dict(design),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ from dpwindows.plan.warnings import budget_warnings
 from dpwindows.progress import QUIET
 
 if TYPE_CHECKING:
-    from dpwindows.plan.forecast import Forecast
     from dpwindows.plan.planned import Planned
+    from dpwindows.plan.shapes import Forecast
 
 
 def say_notes(planned: Planned, expect: float | None = None) -> None:
@@ -28,7 +29,7 @@ def say_notes(planned: Planned, expect: float | None = None) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
-def said_groups(by: tuple[str, ...]) -> str:
+def said_groups(by: Sequence[str]) -> str:
     """The groups of a forecast in words."""
     return f"each {' x '.join(by)}" if by else "total"
 

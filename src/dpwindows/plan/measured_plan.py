@@ -9,18 +9,18 @@ from typing import Any, Protocol
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import parse_budget, parse_unit
 from dpwindows.ask.queries import Measure, PeriodFamily, Query, parse_window
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, MAX_DRAWS
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.allotment import Allotment, Alternative
-from dpwindows.plan.description import ENDLESS, HORIZON, LOSS, TOGETHER
-from dpwindows.plan.forecast import Forecast
-from dpwindows.plan.parts import Part
+from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.plan.plan import Plan
-from dpwindows.plan.plan_file import Values
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.plan.shapes import Forecast
+from dpwindows.plan.sharing import Part
 from dpwindows.plan.stream_plan import StreamPlan
 
 
@@ -70,13 +70,13 @@ class _Measured(Planned):
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
         metadata = self._metadata
-        entries = [*metadata["measurements"], *([metadata[LOSS]] if LOSS in metadata else [])]
+        entries = [*metadata["measurements"], *([metadata["loss"]] if metadata.get("loss") else [])]
         known: dict[str, Measurement] = {}
         allotments = []
         for part, entry in zip(parts, entries, strict=True):
-            if set(entry["thresholds"]) != {k for measure in part.query.measures for k in measure.thresholds}:
+            if set(entry["thresholds"]) != set(part.query.thresholds):
                 raise ValueError(f"{entry['window']} was measured for other k than were asked")
-            together = entry.get(TOGETHER, [])
+            together = entry.get("together") or []
             measurement = known.get(str(together)) if together else None
             measurement = rebuilt(metadata, entry) if measurement is None else measurement
             if together:
@@ -88,8 +88,7 @@ class _Measured(Planned):
 
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
-        entries = ({**one, "by": tuple(one["by"]) if "by" in one else None} for one in self._metadata["forecast"])
-        return tuple(Forecast(**entry) for entry in entries)
+        return tuple(read_shape(entry, Forecast) for entry in self._metadata["forecast"])
 
 
 class MeasuredPlan(_Measured, Plan):
@@ -97,14 +96,10 @@ class MeasuredPlan(_Measured, Plan):
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self._metadata = metadata
-        loss = float(metadata[LOSS]["budget_share"]) if LOSS in metadata else None
+        loss = float(metadata["loss"]["budget_share"]) if metadata.get("loss") else None
         timeline = Timeline.from_dict(metadata["timeline"])
         super().__init__(**_asked(metadata), timeline=timeline, singleton=metadata["singleton"], estimate_loss=loss)
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
-
-    def to_dict(self) -> Values:
-        """The plan as plain values, like any plan."""
-        return self._values_of(Plan)
 
 
 class MeasuredStreamPlan(_Measured, StreamPlan):
@@ -121,10 +116,6 @@ class MeasuredStreamPlan(_Measured, StreamPlan):
             self.timeline = Timeline.of_steps(min(steps, self.timeline.steps))
             self.allotments = tuple(self._with_forecast(one, self.timeline.steps) for one in self.allotments)
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
-
-    def to_dict(self) -> Values:
-        """The plan as plain values, like any plan."""
-        return self._values_of(StreamPlan)
 
 
 def _asked(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.groups import GroupOf, Value, grouping
+from dpwindows.ask.groups import GroupOf, Value, cells_of, grouping
 from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import LostItems, Query, WindowFamily, normalise
@@ -19,9 +19,8 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion
-from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned, require_kind
-from dpwindows.plan.sharing import part_of
+from dpwindows.plan.sharing import Part, part_of
 from dpwindows.plan.workload import MAX_ROWS, least_workload, require_within
 from dpwindows.strategies import candidates, direct, joint_filter
 
@@ -89,8 +88,6 @@ class Plan(Planned):
     ) -> None:
         require_kind("timeline", timeline, Timeline, "a Timeline")
         groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
-        self.by = None if groups is None else {one.name: list(one.values) for one in groups.columns}
-        self.group_of, self.max_groups, self.totals = group_of, max_groups, totals
         rule = CountingRule(distinct_steps, max_occurrences, max_runs)
         if groups is not None and rule.bounded:
             raise InputError(

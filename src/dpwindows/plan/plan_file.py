@@ -17,7 +17,7 @@ the table `query` asks the same of every window; with it, each table asks someth
     [[query]]
     window = "cumulative"
 
-Every argument of `Plan` that is not named here is a key of its own name, with a value of the type of its default.
+`dpwindows.plan.shapes` declares the keys. Every argument of `Plan` that is not named here is a key of its own name.
 """
 
 from __future__ import annotations
@@ -33,30 +33,17 @@ from typing import Any, Self
 
 from dpwindows.ask.privacy import parse_budget, parse_unit
 from dpwindows.ask.queries import Query, parse_window
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
-from dpwindows.errors import InputError, near
+from dpwindows.ask.whole_numbers import MAX_DRAWS
+from dpwindows.errors import InputError
+from dpwindows.plan.shapes import PlanFile, StreamFile
 
 Values = dict[str, Any]
-Kinds = dict[str, tuple[type, ...]]
 
-# What the keys hold that are no arguments of a plan, or arguments whose defaults do not tell.
-_QUERY: Kinds = {"window": (str,), "at-least": (int,), "exactly": (int,), "histogram": (int,)}
-_BUDGET: Kinds = dict.fromkeys(("epsilon", "delta", "rho"), (int, float))
-_RANGE: Kinds = {"start": (int, str), "end": (int, str), "step": (int, str), "time-zone": (str,), "steps": (int,)}
-_SPECIAL: Kinds = {
-    **_QUERY,
-    "query": (dict,),
-    "unit": (str,),
-    "stream": (bool,),
-    "horizon": (int,),
-    **dict.fromkeys(("max-occurrences", "max-runs"), (int,)),
-    "weights": (list, dict),
-    **_BUDGET,
-    **_RANGE,
-}
-_LISTED = (*_QUERY, "query")
-_BUILT = ("queries", "timeline", "unit", "budget", "horizon")
-_SAID = {str: "text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table", list: "a list"}
+_QUERY = ("window", "at-least", "exactly", "histogram")
+_BUDGET = ("epsilon", "delta", "rho")
+_RANGE = ("start", "end", "step", "time-zone", "steps")
 # A plan is a page; more is no plan.
 _LONGEST = 1 << 20
 
@@ -69,10 +56,6 @@ class PlanValues:
 
         Nothing in it comes from data.
         """
-        return self._values_of(type(self))
-
-    def _values_of(self, kind: type) -> Values:
-        """What was asked, as the arguments of such a plan."""
         plan: Any = self
         values = _queries_to_values(plan.queries)
         values["unit"] = plan.unit.name
@@ -81,11 +64,11 @@ class PlanValues:
             values |= {"stream": True} | ({} if plan.horizon is None else {"horizon": plan.horizon})
         else:
             values |= {_key(name): value for name, value in plan.timeline.to_dict().items()}
-        for name, default in _arguments(kind).items():
-            value = getattr(plan, name, default)
+        for name, key in zip(PlanFile.__struct_fields__, PlanFile.__struct_encode_fields__, strict=True):
+            value = getattr(plan, name, None)
             # Numbers and names are told even at their defaults, which may be others one day.
-            left_out = value is None or value is False or (type(value) is int and value == default)
-            values |= {} if left_out else {_key(name): _plain(value)}
+            left_out = value is None or value is False or (name == "max_draws" and value == MAX_DRAWS)
+            values |= {} if left_out or key in values else {key: _plain(value)}
         if isinstance(weights := values.get("weights"), dict):
             values["weights"] = [weights.get(query.window.text, 1.0) for query in plan.queries]
         return values
@@ -97,9 +80,9 @@ class PlanValues:
         Raises:
             InputError: a key is unknown or missing, or a value is not legal.
         """
-        keys = [_key(name) for name in _arguments(cls)]
-        known = checked(values, keys_of(cls), "the plan")
-        streamed = "horizon" in inspect.signature(cls).parameters
+        arguments = inspect.signature(cls).parameters
+        streamed = "horizon" in arguments
+        known = checked(values, "the plan", StreamFile if streamed else PlanFile)
         if known.pop("stream", streamed) is not streamed:
             raise InputError(
                 "the plan is for one release and not of a stream: use Plan"
@@ -110,10 +93,9 @@ class PlanValues:
         if "unit" not in known:
             raise InputError("the plan has no unit: say what is protected, for example unit = 'event'")
         given: Values = {"unit": parse_unit(known.pop("unit")), "queries": queries_of(known), "budget": budget}
-        for name in (*_QUERY, "query"):
-            known.pop(name, None)
-        given |= _stream_range(known, keys) if streamed else {"timeline": _timeline(known)}
-        return cls(**given, **{name.replace("-", "_"): value for name, value in known.items()})
+        given |= {"horizon": _horizon(known)} if streamed else {"timeline": _timeline(known)}
+        own = {name.replace("-", "_"): value for name, value in known.items()}
+        return cls(**{name: value for name, value in own.items() if name in arguments} | given)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
@@ -146,56 +128,28 @@ def read_toml(path: str | Path, what: str) -> Values:
         raise InputError(f"{what} {path} is no TOML: {error}") from None
 
 
-def keys_of(*plans: type) -> Kinds:
-    """Every key that a file may have for plans of these classes, with the types of its values; none: any."""
-    own: Kinds = {}
-    for plan in plans:
-        for name, default in _arguments(plan).items():
-            kind = type(default)
-            own[_key(name)] = () if default is None else (int, float) if kind is float else (kind,)
-    return own | _SPECIAL
-
-
-def checked(values: Mapping[str, Any], keys: Kinds, what: str) -> Values:
+def checked(values: Mapping[str, Any], what: str, shape: type[StreamFile] = PlanFile) -> Values:
     """Values of known keys and of the types that their keys ask for; dates and times as text.
 
     Raises:
         InputError: a key is unknown, which is told with the nearest one, or a value is of another type.
     """
-    for name in values:
-        if name not in keys:
-            raise InputError(
-                f"{what} has the unknown key {name!r}{near(str(name), list(keys))}; keys are {', '.join(keys)}"
-            )
     plain = {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
-    for name, value in plain.items():
-        # Not isinstance: true is no number.
-        each = value if name in _LISTED and isinstance(value, list) else [value]
-        if keys[name] and not all(type(one) in keys[name] for one in each):
-            wanted = " or ".join(_SAID[kind] for kind in keys[name] if kind is not int or float not in keys[name])
-            raise InputError(f"{what} has {name} = {value!r}, where {wanted} is expected")
-    if "query" in plain:
-        if mixed := [name for name in _QUERY if name in plain]:
-            raise InputError(
-                f"{what} has [[query]] and {mixed[0]}: ask the same of all windows, or of each window by itself"
-            )
-        plain["query"] = [checked(table, _QUERY, f"a [[query]] of {what}") for table in _listed(plain["query"])]
+    try:
+        read_shape(plain, shape)
+    except ValueError as error:
+        raise InputError(f"{what}: {error}") from None
+    if "query" in plain and (mixed := [name for name in _QUERY if name in plain]):
+        raise InputError(
+            f"{what} has [[query]] and {mixed[0]}: ask the same of all windows, or of each window by itself"
+        )
     return plain
 
 
 def queries_of(values: Mapping[str, Any]) -> list[Query]:
-    """The queries that checked values ask for.
-
-    Raises:
-        InputError: a table names no window.
-    """
-    tables = values.get("query")
-    if tables is None:
-        tables = [{**values, "window": window} for window in _listed(values.get("window", []))]
+    """The queries that checked values ask for. Raises `InputError` where one is not legal."""
     queries = []
-    for table in tables:
-        if "window" not in table:
-            raise InputError('a [[query]] of the plan names no window: give it one, such as window = "cumulative"')
+    for table in values.get("query", [values] if "window" in values else []):
         for window in _listed(table["window"]):
             query = Query(parse_window(window))
             query = query.at_least(*_listed(table["at-least"])) if table.get("at-least") else query
@@ -257,8 +211,7 @@ def _queries_to_values(queries: Iterable[Query]) -> Values:
 
 
 def _timeline(known: Values) -> Timeline:
-    start, end, step, zone, steps = (known.pop(name, None) for name in _RANGE)
-    known.pop("horizon", None)
+    start, end, step, zone, steps = (known.get(name) for name in _RANGE)
     if steps is not None:
         if (start, end) != (None, None):
             raise InputError("the plan has steps as well as start and end: one of them says what the range is")
@@ -268,20 +221,11 @@ def _timeline(known: Values) -> Timeline:
     return Timeline(start, end, "1d" if step is None else step, zone or "UTC")
 
 
-def _stream_range(known: Values, keys: Iterable[str]) -> Values:
-    """The horizon of a stream, which a range that ends is too; the rest of a range is kept where it is a key."""
-    horizon = known.pop("horizon", None)
-    if horizon is None and ("steps" in known or "end" in known):
-        horizon = _timeline({name: known.get(name) for name in _RANGE}).steps
-    for name in set(_RANGE) - set(keys):
-        known.pop(name, None)
-    return {"horizon": horizon}
-
-
-def _arguments(plan: type) -> dict[str, Any]:
-    """The arguments of a plan that are keys of their own name, with their defaults."""
-    parameters = inspect.signature(plan).parameters
-    return {name: parameter.default for name, parameter in parameters.items() if name not in _BUILT}
+def _horizon(known: Values) -> int | None:
+    """The horizon of a stream, which a range that ends is too."""
+    if known.get("horizon") is None and ("steps" in known or "end" in known):
+        return _timeline({name: known.get(name) for name in _RANGE}).steps
+    return known.get("horizon")
 
 
 def _key(name: str) -> str:

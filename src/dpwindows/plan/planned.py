@@ -12,7 +12,7 @@ from functools import cached_property
 
 from dpwindows.ask.counting_rule import CountingRule, require_fit, require_loss
 from dpwindows.ask.groups import Grouping
-from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, LostItems, Measure, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import longest_window
@@ -25,12 +25,20 @@ from dpwindows.kernel.families.series import Series as SeriesShape
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.plan.allotment import Allotment, measured
-from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
-from dpwindows.plan.parts import Part, parts_of, require_groups
 from dpwindows.plan.plan_file import PlanValues
-from dpwindows.plan.sharing import allot, allot_with_law, shares_of
-from dpwindows.plan.together import choose_joint, join_parts, split_joint
+from dpwindows.plan.shapes import Forecast
+from dpwindows.plan.sharing import (
+    Part,
+    allot,
+    allot_with_law,
+    choose_joint,
+    join_parts,
+    parts_of,
+    split_joint,
+    weights_of,
+)
 from dpwindows.plan.workload import NOTED, Workload, plan_workload, require_limit
+from dpwindows.strategies import paper
 from dpwindows.strategies.in_periods import limit, pure_limit
 from dpwindows.strategies.search.noise_scales import laws_for, unit_scale
 from dpwindows.strategies.strategy import PrescribedScale
@@ -38,6 +46,15 @@ from dpwindows.strategies.strategy import PrescribedScale
 # The least possible error is worked out for series of at most this many steps, and for the first few k above 1.
 _LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
 _LOST = Query(LostItems(), (Measure("at_least", 1),))
+
+
+class Forecasts(list[Forecast]):
+    """The forecast of a plan: a list that a notebook shows as a table and a chart."""
+
+    def _repr_html_(self) -> str:
+        from dpwindows.report.notebook import forecast_html
+
+        return forecast_html([entry.to_dict() for entry in self])
 
 
 class Planned(PlanValues, ABC):
@@ -87,17 +104,26 @@ class Planned(PlanValues, ABC):
         require_fit(rule, queries, unit, last_step)
         require_loss(estimate_loss, rule)
         require_limit(max_draws)
-        require_groups(grouping, unit, timeline.steps, strategy)
+        if grouping is not None:
+            grouping.require_fit(unit, timeline.steps)
+            if strategy == paper.NAME and not isinstance(unit, EventLevel):
+                raise InputError("the strategy paper has no groups at item level: leave --strategy out")
         self.queries, self.timeline, self.unit, self.budget = queries, timeline, unit, budget
         self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
         self.weights = weights if weights is None or isinstance(weights, Mapping) else list(weights)
         self.confidence, self.max_draws = confidence, max_draws
         self.rule, self.grouping = rule, grouping
+        self.by = None if grouping is None else {one.name: list(one.values) for one in grouping.columns}
+        self.group_of = None if grouping is None else grouping.group_of
+        self.max_groups = None if grouping is None else grouping.max_groups
+        self.totals = None if grouping is None else grouping.totals
         self.distinct_steps, self.max_occurrences = rule.distinct_steps, rule.max_occurrences
         self.max_runs, self.estimate_loss = rule.max_runs, estimate_loss
         self._require_bearable()
         kept = 1 if estimate_loss is None else 1 - estimate_loss
-        parts = parts_of(queries, [share * kept for share in shares_of(queries, weights)], grouping)
+        listed = weights_of(queries, weights)
+        # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
+        parts = parts_of(queries, [weight / sum(listed) * kept for weight in listed], grouping)
         parts += [] if estimate_loss is None else [Part(_LOST, estimate_loss)]
         allotments = self._allotted(parts, last_step)
         self.allotments: tuple[Allotment, ...] = allotments if estimate_loss is None else allotments[:-1]
@@ -142,7 +168,7 @@ class Planned(PlanValues, ABC):
         return Problem(
             window=window,
             steps=steps,
-            thresholds=_thresholds(part.query),
+            thresholds=part.query.thresholds,
             unit=self.unit,
             law=law,
             noise_per_unit=unit_scale(self.budget, law, part.share),
@@ -190,7 +216,7 @@ class Planned(PlanValues, ABC):
             if isinstance(design.shape, PrescribedScale)
             for k in design.shape.counted(design.problem.thresholds)
         }
-        return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
+        return tuple(sorted(read.union(*(query.thresholds for query in self.queries))))
 
     @property
     def _reach(self) -> int | None:
@@ -239,7 +265,7 @@ class Planned(PlanValues, ABC):
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
         return tuple(
-            forecast_of(allotment, measure, self.confidence, self._limit(allotment, measure))
+            allotment.forecast(measure, self.confidence, self._limit(allotment, measure))
             for allotment in self.allotments
             for measure in allotment.query.measures
         )
@@ -295,7 +321,3 @@ def require_kind(name: str, value: object, kinds: type | tuple[type, ...], wante
     """
     if not isinstance(value, kinds):
         raise InputError(f"{name} must be {wanted}, got {value!r}")
-
-
-def _thresholds(query: Query) -> tuple[int, ...]:
-    return tuple(sorted({k for measure in query.measures for k in measure.thresholds}))

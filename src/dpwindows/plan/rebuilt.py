@@ -15,6 +15,7 @@ from dpwindows.ask.groups import Grouping
 from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import parse_unit
 from dpwindows.ask.queries import LostItems, PeriodFamily, WindowFamily, parse_window, windows_together
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import fit_to_range
 from dpwindows.errors import InputError
@@ -22,7 +23,7 @@ from dpwindows.kernel.accounting import NORMS
 from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
-from dpwindows.plan.description import ENDLESS, HORIZON, INTEGERS, TOGETHER
+from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.plan.stored_designs import BAD_VALUES, design_from_dict
 from dpwindows.plan.stream_plan import planned_steps
 
@@ -40,7 +41,7 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
     try:
         problem = _problem(metadata, entry)
         noise, groups = entry["noise"], _groups(metadata, entry)
-        design = design_from_dict(entry[INTEGERS], problem, entry["strategy"], entry["parameters"])
+        design = design_from_dict(entry["integers"], problem, entry["strategy"], entry["parameters"])
         if noise["law"] not in NORMS or not 0 < float(noise["scale"]) < math.inf:
             raise ValueError(f"noise of law {noise['law']!r} and scale {noise['scale']!r}")
         # A bound refuses what it cannot serve: here, with what is wrong, and not where its number is first read.
@@ -80,7 +81,7 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
 
 
 def _window(entry: Mapping[str, Any]) -> WindowFamily:
-    if together := entry.get(TOGETHER, ()):
+    if together := entry.get("together", ()):
         return windows_together(together)
     return LostItems() if entry["window"] == LostItems().text else parse_window(entry["window"])
 
@@ -88,7 +89,7 @@ def _window(entry: Mapping[str, Any]) -> WindowFamily:
 def _groups(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Groups | None:
     if "groups" not in entry:
         return None
-    grouping = Grouping.from_dict(metadata["groups"])
+    grouping = read_shape(metadata["groups"], Grouping)
     by = entry["groups"]["by"]
     for level in grouping.levels:
         if [grouping.names[at] for at in level.kept] == by:

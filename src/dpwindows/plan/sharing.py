@@ -1,21 +1,29 @@
-"""How the parts of a plan share one budget: the noise law, the designs and the noise scales of least error."""
+"""How the parts of a plan share one budget: the noise law, the designs and the noise scales of least error.
+
+A part is a query, and with groups a query at one level of them. Rolling windows of several lengths are measured as one
+where all err less for it: day, week and month at event level change by one history, so one filter on all three costs
+less than three filters with a third of the budget each. The weights of the queries still set their shares: a share says
+who gains how much.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
-from dpwindows.ask.queries import Query
+from dpwindows.ask.groups import Grouping
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.queries import Measure, Query, Rolling, RollingTogether
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import Law
+from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.groups import Groups
+from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.allotment import Allotment, Alternative
-from dpwindows.plan.parts import Part, error_in
+from dpwindows.strategies.scoring import score, score_of
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
 from dpwindows.strategies.strategy import PrescribedScale
@@ -25,6 +33,50 @@ BITS, _FEWEST_BITS = 24, 8
 _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 # Noise, in counts, beyond which no lattice is coarse enough.
 _MOST_NOISE = 2.0**45
+
+# How many families are measured as one at most; and the most cells (pairs of them times their longest window squared)
+# that a filter is searched over, which takes a few seconds. Three families may have windows of 500 steps.
+_MOST, _MOST_CELLS = 8, 1_500_000
+_DISTINCT = (Measure("at_least", 1),)
+
+
+# --- Parts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """One query that is measured by itself with a share of the budget, in groups or not.
+
+    Of several families that are measured as one, `shares` are those of each.
+    """
+
+    query: Query
+    share: float
+    groups: Groups | None = None
+    shares: tuple[float, ...] = ()
+
+
+def parts_of(queries: Sequence[Query], shares: Sequence[float], grouping: Grouping | None) -> list[Part]:
+    """The parts of a plan; those of totals take their share of each query's share."""
+    if grouping is None:
+        return [Part(query, share) for query, share in zip(queries, shares, strict=True)]
+    levels = list(zip(grouping.levels, grouping.shares(), strict=True))
+    return [
+        Part(query, share * part, Groups(grouping, level))
+        for query, share in zip(queries, shares, strict=True)
+        for level, part in levels
+    ]
+
+
+def error_in(design: Design, groups: Groups | None) -> float:
+    """The error of a design in counts, by its problem's criterion, where it is measured in all of these groups."""
+    if groups is None:
+        return score(design)
+    growth = certify_groups(design, groups).bound / design.sensitivity
+    return score(design) * (growth**0.5 if design.problem.law == GAUSSIAN else growth)
+
+
+# --- Shares ----------------------------------------------------------------------------------------------------------
 
 # The designs for a part of a plan under a noise law, where one count is about 2^bits lattice units.
 Proposals = Callable[[Part, Law, int], Sequence[Design]]
@@ -66,22 +118,16 @@ def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: P
         raise _too_small(budget)
     bits = BITS
     while True:
-        ranked = [_ranked(part, proposals(part, law, bits)) for part in parts]
-        # Scales come from what is certified, so at first any will do.
-        measured = [
-            Measurement(best, best.problem.law, 1.0, part.groups)
-            for (best, *_), part in zip(ranked, parts, strict=True)
-        ]
-        noise_scales = scales(
-            budget,
-            law,
-            [one.certificate.bound for one in measured],
-            shares,
-            [one.cost.rows for one in measured],
-        )
+        weighed = []
+        for part in parts:
+            ranked = choice.ranked(proposals(part, law, bits), partial(error_in, groups=part.groups))
+            others = [Alternative(design.strategy, error_in(design, part.groups)) for design in ranked]
+            # Scales come from what is certified, so at first any will do.
+            weighed.append((Measurement(ranked[0], ranked[0].problem.law, 1.0, part.groups), others))
+        bounds, rows = zip(*((one.certificate.bound, one.cost.rows) for one, _ in weighed), strict=True)
         noise_scales = [
             one.design.shape.prescribed if isinstance(one.design.shape, PrescribedScale) else scale
-            for one, scale in zip(measured, noise_scales, strict=True)
+            for (one, _), scale in zip(weighed, scales(budget, law, bounds, shares, rows), strict=True)
         ]
         if max(noise_scales) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(noise_scales) <= _HIGHEST_SCALE):
             break
@@ -89,14 +135,9 @@ def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: P
             raise _too_small(budget)
         bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(noise_scales) / _WIDEST_SCALE)))
     return tuple(
-        Allotment(part.query, replace(one, scale=scale), part.share, *_alternatives(weighed, part.groups))
-        for part, one, weighed, scale in zip(parts, measured, ranked, noise_scales, strict=True)
+        Allotment(part.query, replace(one, scale=scale), part.share, best, tuple(others))
+        for part, (one, (best, *others)), scale in zip(parts, weighed, noise_scales, strict=True)
     )
-
-
-def _ranked(part: Part, designs: Sequence[Design]) -> list[Design]:
-    """The designs of a part, best first where each is measured in all groups."""
-    return choice.ranked(designs, lambda design: error_in(design, part.groups))
 
 
 def _too_small(budget: Budget) -> InputError:
@@ -104,17 +145,6 @@ def _too_small(budget: Budget) -> InputError:
         f"{budget} is too small for what is asked: the noise would be {_MOST_NOISE:.0e} counts or more; "
         "choose a larger budget or ask for less"
     )
-
-
-def shares_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[float] | None) -> list[float]:
-    """The share of the budget that each query has, in proportion to the weights; they sum to 1.
-
-    Raises:
-        InputError: weights do not fit the window families asked for, or one is not finite and above 0.
-    """
-    listed = weights_of(queries, weights)
-    # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
-    return [weight / sum(listed) for weight in listed]
 
 
 def weights_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[float] | None) -> list[float]:
@@ -178,6 +208,72 @@ def _choose_allotments(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[
     )
 
 
-def _alternatives(weighed: Sequence[Design], groups: Groups | None) -> tuple[Alternative, tuple[Alternative, ...]]:
-    first, *rest = (Alternative(design.strategy, error_in(design, groups)) for design in weighed)
-    return first, tuple(rest)
+# --- Several families as one -----------------------------------------------------------------------------------------
+
+
+def choose_joint(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
+    """The places of the parts that can be measured as one: rolling counts of distinct items, without groups.
+
+    Where that are too many, or windows too long for a filter to be searched, the longest are measured apart.
+
+    Args:
+        parts: what is asked.
+        unit: the unit of privacy.
+        steps: the horizon, None if there is none; windows as long as it are cumulative.
+    """
+    if not (isinstance(unit, EventLevel) or unit == ItemPerPeriod(1)):
+        return []
+    lengths = {at: window.length for at, part in enumerate(parts) if (window := _rolling(part, steps)) is not None}
+    while len(lengths) > _MOST or _cells(lengths.values()) > _MOST_CELLS:
+        del lengths[max(lengths, key=lambda at: lengths[at])]
+    return list(lengths) if len(lengths) > 1 else []
+
+
+def _rolling(part: Part, steps: int | None) -> Rolling | None:
+    """The windows of a part that can be measured with others; None where it cannot."""
+    window = part.query.window
+    if part.groups is not None or part.query.measures != _DISTINCT or not isinstance(window, Rolling):
+        return None
+    return window if steps is None or window.length < steps else None
+
+
+def _cells(lengths: Collection[int]) -> int:
+    count = len(lengths)
+    return count * (count + 1) // 2 * max(lengths, default=0) ** 2
+
+
+def join_parts(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
+    """The parts with those at the places as one, which comes first."""
+    lengths = [window.length for at in places if isinstance(window := parts[at].query.window, Rolling)]
+    shares = tuple(parts[at].share for at in places)
+    one = Part(Query(RollingTogether(tuple(lengths)), _DISTINCT), sum(shares), shares=shares)
+    return [one, *(part for at, part in enumerate(parts) if at not in places)]
+
+
+def split_joint(
+    allotments: Sequence[Allotment], apart: Sequence[Allotment], places: Sequence[int]
+) -> tuple[Allotment, ...] | None:
+    """The allotments of joined parts, one for each query again; None where a query errs more than apart.
+
+    Args:
+        allotments: of the joined parts, the joint one first.
+        apart: what every query gets by itself.
+        places: of the queries that are measured as one.
+    """
+    one, others = allotments[0], iter(allotments[1:])
+    split = []
+    for at, before in enumerate(apart):
+        if at not in places:
+            split.append(next(others))
+            continue
+        mine = replace(one, query=before.query, share=before.share, series=places.index(at))
+        criterion = one.measurement.design.problem.criterion
+        error = score_of(mine.variance(_DISTINCT[0]), None, criterion)
+        chosen = Alternative(one.measurement.design.strategy, error)
+        split.append(replace(mine, chosen=chosen, others=(before.chosen, *before.others)))
+    # Together where no query errs more for it.
+    better = not any(
+        choice.first_near_best([after.chosen.error, before.chosen.error])
+        for after, before in zip(split, apart, strict=True)
+    )
+    return tuple(split) if better else None

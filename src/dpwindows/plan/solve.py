@@ -88,73 +88,51 @@ def worst_error(plan: Plan) -> float:
 def _smallest(plan: Callable[[float], Plan], target: float, name: str) -> Plan:
     if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target < math.inf:
         raise InputError(f"the wanted standard error must be a finite number of counts above 0, got {target!r}")
-    search = _Search(plan, float(target))
-    search.bracket()
-    search.narrow()
-    if search.best is None:
-        raise search.refusal or InputError(
+    errors: dict[int, float] = {}
+    best: Plan | None = None
+    refusal: InputError | None = None
+    # Positions on the grid of three-digit numbers: budgets up to `short` are too small, and `enough` is large enough.
+    short, enough, position, reach, looks_beside = _LOWEST - 1, _HIGHEST + 1, 0, 1, False
+    while enough - short > 1:
+        position = min(max(position, short + 1), enough - 1)
+        try:
+            found = plan(_value(position))
+            errors[position] = worst_error(found)
+        except InputError as error:
+            # Refused at every budget: the request is at fault. At small ones only: the budget is.
+            refusal, errors[position] = error, math.inf
+        if errors[position] <= target:
+            enough, best, refusal = position, found, None
+        else:
+            short = position
+        if short not in errors or enough not in errors:
+            step = _step_towards(target, errors[position], len(errors))
+            position += step if enough not in errors else -step
+        elif looks_beside:
+            # A little to the other side of the guess.
+            position = enough - reach if position == enough else short + reach
+            reach, looks_beside = 4 * reach, False
+        else:
+            position, looks_beside = _interpolate(short, enough, errors, target), True
+    if best is None:
+        raise refusal or InputError(
             f"no {name} up to {_value(_HIGHEST):g} brings the standard error of every query down to {target:g} counts"
         )
-    return search.best
+    return best
 
 
-class _Search:
-    """Two positions on the grid of three-digit numbers: one whose budget is `enough`, a lower one that is `short`."""
+def _step_towards(target: float, error: float, tried: int) -> int:
+    """A step beyond where the target should be, if error and budget are inverse; larger where guesses were no good."""
+    ahead = 2.0 if not math.isfinite(error) else math.log10(max(error / target, 1e-12))
+    return round(_DECADE * max(0.02, 1.05 * abs(ahead), 0.3 if tried > 3 else 0.0))
 
-    def __init__(self, plan: Callable[[float], Plan], target: float) -> None:
-        self._plan, self._target = plan, target
-        self.enough: int | None = None
-        self.short: int | None = None
-        self.best: Plan | None = None
-        self.refusal: InputError | None = None
-        self._errors: dict[int, float] = {}
 
-    def bracket(self) -> None:
-        """Find both positions from budget 1 on, supposing that error and budget are about inverse to each other."""
-        position = 0
-        while self.enough is None or self.short is None:
-            error = self._try(position)
-            edge = _HIGHEST if self.enough is None else _LOWEST
-            if position == edge:
-                return
-            # A step beyond where the target should be; larger ones where the guess was no good.
-            ahead = 2.0 if not math.isfinite(error) else math.log10(max(error / self._target, 1e-12))
-            step = max(0.02, 1.05 * abs(ahead), 0.3 if len(self._errors) > 3 else 0.0)
-            position += round(_DECADE * step) * (1 if self.enough is None else -1)
-            position = min(max(position, _LOWEST), _HIGHEST)
-
-    def narrow(self) -> None:
-        """Interpolate until the two positions are neighbours; beside each guess look a little to the other side."""
-        reach = 1
-        while self.short is not None and self.enough is not None and self.enough - self.short > 1:
-            guess = self._interpolate(self.short, self.enough)
-            self._try(min(max(guess, self.short + 1), self.enough - 1))
-            if self.enough - self.short > 1:
-                beside = self.enough - reach if guess >= self.enough else self.short + reach
-                self._try(min(max(beside, self.short + 1), self.enough - 1))
-                reach *= 4
-
-    def _interpolate(self, short: int, enough: int) -> int:
-        above, below = self._errors[short], self._errors[enough]
-        if not math.isfinite(above) or not 0 < below < above:
-            return (short + enough) // 2
-        low, high = math.log(_value(short)), math.log(_value(enough))
-        share = math.log(above / self._target) / math.log(above / below)
-        return _position(math.exp(low + share * (high - low)))
-
-    def _try(self, position: int) -> float:
-        try:
-            plan = self._plan(_value(position))
-            error = worst_error(plan)
-        except InputError as refusal:
-            # Refused at every budget: the request is at fault. At small ones only: the budget is.
-            self.refusal, error = refusal, math.inf
-        self._errors[position] = error
-        if error <= self._target:
-            self.enough, self.best, self.refusal = position, plan, None
-        else:
-            self.short = position
-        return error
+def _interpolate(short: int, enough: int, errors: dict[int, float], target: float) -> int:
+    above, below = errors[short], errors[enough]
+    if not math.isfinite(above) or not 0 < below < above:
+        return (short + enough) // 2
+    low, high = math.log(_value(short)), math.log(_value(enough))
+    return _position(math.exp(low + math.log(above / target) / math.log(above / below) * (high - low)))
 
 
 def _value(position: int) -> float:

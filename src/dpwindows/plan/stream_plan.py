@@ -8,14 +8,13 @@ from typing import Any
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.groups import Grouping, GroupOf, Value, grouping
+from dpwindows.ask.groups import Grouping, GroupOf, Value, cells_of, grouping
 from dpwindows.ask.periods import fewest_and_most, placed
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, RollingTogether, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import fit_to_range
-from dpwindows.count.query.groups import has_rule
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
@@ -23,8 +22,8 @@ from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
-from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned
+from dpwindows.plan.sharing import Part
 from dpwindows.plan.workload import MAX_ROWS, Workload, least_workload, require_within
 from dpwindows.strategies import joint_filter, stream_candidates
 
@@ -96,8 +95,6 @@ class StreamPlan(Planned):
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
         self.horizon = horizon
         groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
-        self.by = None if groups is None else {one.name: list(one.values) for one in groups.columns}
-        self.group_of, self.max_groups, self.totals = group_of, max_groups, totals
         _require_rows(groups)
         clock = None if start is None else Timeline.of_length(start, 1, step or "1d", time_zone or "UTC")
         self.start = clock.start if clock else None
@@ -157,7 +154,7 @@ class StreamPlan(Planned):
             least_workload([query], planned_steps(query.window, self.unit, self.horizon), groups)
             for query in self.queries
         ]
-        require_within(sum(planned, Workload(0, 0)), self.max_draws, at_least=True)
+        require_within(sum(planned, Workload()), self.max_draws, at_least=True)
 
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
         window = fit_to_range(part.query.window, self.horizon)
@@ -175,9 +172,7 @@ class StreamPlan(Planned):
         for name in ("timeline", "release_id", "released_at", "notes"):
             del described[name]
         return described | {
-            "guarantee": guarantee(
-                self.budget, self.unit, singleton=False, rule=self.rule, grouping=self.grouping, over="the stream"
-            ),
+            "guarantee": guarantee(self, over="the stream"),
             "notes": list(self.notes),
             HORIZON: ENDLESS if self.horizon is None else self.horizon,
         }
@@ -197,9 +192,9 @@ def _require_rows(groups: Grouping | None) -> None:
     Raises:
         InputError: a rule for each item decides in which groups it counts.
     """
-    if groups is None or not has_rule(groups):
+    if groups is None or not groups.has_rule:
         return
-    if groups.of == "item":
+    if groups.group_of == "item":
         raise InputError(
             "--group-of item is for releases: a stream does not keep which group an item was first in. Leave it out, "
             "so that each event counts in the group of its own row"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpwindows.ask.queries import AnyWindow
-from dpwindows.ask.whole_numbers import LARGEST_COUNT
+from dpwindows.ask.whole_numbers import LARGEST_COUNT, is_whole
 from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.errors import InputError, counted, time_text
 
@@ -42,8 +42,8 @@ class Workload:
     `sums` is how many sums over parts of windows are held at a time while numbers are made consistent.
     """
 
-    rows: int
-    draws: int
+    rows: int = 0
+    draws: int = 0
     series: int = 0
     sums: int = 0
 
@@ -75,21 +75,21 @@ class Workload:
 
 def plan_workload(allotments: Iterable[Allotment]) -> Workload:
     """The size of a release of these measurements."""
-    workload = Workload(0, 0)
+    works = []
     for allotment in allotments:
         design, groups = allotment.measurement.design, allotment.groups
         draws = 0 if allotment.series else groups * design.rows * len(design.problem.thresholds)
-        workload += _query_workload(allotment.query, design.problem.steps, groups, draws)
-    return workload
+        works.append(_query_workload(allotment.query, design.problem.steps, groups, draws))
+    return sum(works, Workload())
 
 
 def least_workload(queries: Iterable[Query], steps: int, groups: int = 1) -> Workload:
     """The least that a release of these queries takes: a draw for every window and threshold, whatever the strategy."""
-    workload = Workload(0, 0)
+    works = []
     for query in queries:
-        thresholds = {k for measure in query.measures for k in measure.thresholds}
-        workload += _query_workload(query, steps, groups, groups * count_windows(query.window, steps) * len(thresholds))
-    return workload
+        draws = groups * count_windows(query.window, steps) * len(query.thresholds)
+        works.append(_query_workload(query, steps, groups, draws))
+    return sum(works, Workload())
 
 
 def _query_workload(query: Query, steps: int, groups: int, draws: int) -> Workload:
@@ -114,7 +114,7 @@ def require_within(work: Workload, max_draws: int, *, at_least: bool = False) ->
 
 def require_limit(max_draws: object) -> None:
     """Check a limit on draws. Raises `InputError` if it is not a whole number of at least 1."""
-    if isinstance(max_draws, bool) or not isinstance(max_draws, int) or not 1 <= max_draws <= LARGEST_COUNT:
+    if not is_whole(max_draws, most=LARGEST_COUNT):
         raise InputError(f"max_draws must be a whole number from 1 to 10^18, got {max_draws!r}")
 
 

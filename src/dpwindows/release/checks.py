@@ -10,141 +10,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpwindows.ask.groups import COLUMNS_AFTER, COLUMNS_BEFORE, GroupColumn
+from dpwindows.ask.groups import COLUMNS_AFTER, COLUMNS_BEFORE
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.plan.description import FORMAT, INTEGERS
+from dpwindows.plan.description import FORMAT
+from dpwindows.plan.shapes import Metadata
 from dpwindows.release.groups import columns_of_groups, group_type
 
 CHECKSUM = "checksum"
 _ALGORITHM = "sha256"
-COLUMNS = (*COLUMNS_BEFORE, *COLUMNS_AFTER)
 _NULLABLE = ("consistent",)
 _FLOATS = ("estimate", "std_error", "bias_bound", "lower", "upper")
 # Rows that are looked at at a time.
 _ROWS = 1 << 16
-
-# A shape is a test of one value; names with the shapes of their values; or, in a list of one, the shape of each entry.
-Shape = Callable[[Any], bool] | dict[str, Any] | list[Any]
-
-
-class _Optional(NamedTuple):
-    """The shape of a value that may be missing or null."""
-
-    shape: Shape
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _number(value: Any) -> bool:
-    try:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an integer that no floating-point number reaches
-        return False
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-
-
-def _text_or_number(value: Any) -> bool:
-    return _text(value) or _number(value)
-
-
-def _names(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-_MEASURE = {"measure": _text, "k": _whole}
-_COUNTING = {"distinct_steps": _Optional(_flag), "max_occurrences": _Optional(_whole), "max_runs": _Optional(_whole)}
-_MEASUREMENT: dict[str, Any] = {
-    "window": _text,
-    "thresholds": [_whole],
-    "strategy": _text,
-    "parameters": _names,
-    "noise": {"law": _text, "scale": _number, "unit": _text},
-    "sensitivity": {"norm": _text, "value": _number, "proof": _text, "proved_in": _text},
-    "numbers_measured": _whole,
-    "budget_share": _number,
-    "together": _Optional([_text]),
-    INTEGERS: _names,
-}
-# What every release says about itself, with everything that reads it here: more may be said.
-_STATED: dict[str, Any] = {
-    "release_id": _text,
-    "released_at": _text,
-    "guarantee": _text,
-    "unit": {"name": _text, "promise": _text},
-    "budget": {
-        "kind": _text,
-        "epsilon": _Optional(_text_or_number),
-        "delta": _Optional(_text_or_number),
-        "rho": _Optional(_text_or_number),
-    },
-    "singleton": _flag,
-    "counting": _Optional(_COUNTING),
-    "timeline": {
-        "start": _text_or_number,
-        "end": _text_or_number,
-        "step": _text_or_number,
-        "time_zone": _text,
-        "steps": _whole,
-    },
-    "queries": [{"window": _text, "measures": [_MEASURE], "counts": _Optional(_text)}],
-    "notes": [_text],
-    "strategy": _text,
-    "criterion": _text,
-    "confidence": lambda value: _number(value) and 0 < value < 1,
-    "measurements": [_MEASUREMENT],
-    "forecast": [
-        {
-            **_MEASURE,
-            "window": _text,
-            "strategy": _text,
-            "rms": _number,
-            "max": _number,
-            "half_width": _number,
-            "limit": _Optional(_number),
-            "ratio_to_limit": _Optional(_number),
-        }
-    ],
-    "loss": _Optional(
-        {**_MEASUREMENT, "of": _text, **dict.fromkeys(("estimate", "std_error", "lower", "upper"), _number)}
-    ),
-    "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
-    "ledger": _Optional({"dataset": _text, "entry": _whole}),
-    "horizon": _Optional(_text_or_number),
-    "groups": _Optional({"columns": [{"name": _text, "values": [_text_or_number]}], "group_of": _text}),
-    "versions": _names,
-    CHECKSUM: _text,
-}
-
-
-def parse_json(text: str | bytes) -> Any:
-    """A JSON document; raises `ValueError` where it holds numbers that JSON does not have, or is too deep."""
-
-    def refuse(name: str) -> Any:
-        raise ValueError(f"{name} is no number of JSON")
-
-    try:
-        return json.loads(text, parse_constant=refuse)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 def checked_metadata(metadata: Any) -> dict[str, Any]:
@@ -161,57 +48,31 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
             f"the release is of format {str(metadata['format'])[:40]!r}, and this version reads format {FORMAT}: use a "
             "newer dpwindows"
         )
-    _require_shape(metadata, _STATED, "")
-    _require_groups(metadata)
     try:
+        read = read_shape(metadata, Metadata)
         Timeline.from_dict(metadata["timeline"])
-    except InputError as error:
-        raise ValueError(f"its timeline cannot be read: {error}") from None
+        # Rules and groups are classes of their own, which put in what is left out: a release leaves nothing out.
+        for name, part in (("counting", read.counting), ("groups", read.groups)):
+            if part is not None and part.to_dict() != metadata[name]:
+                raise ValueError(f"{name!r} leaves something out, or says more than this version knows")
+    except ValueError as error:
+        raise ValueError(f"its metadata cannot be read: {error}") from None
     return metadata
 
 
-def _require_groups(metadata: dict[str, Any]) -> None:
-    """Check that what is said of groups makes columns."""
-    try:
-        for column in columns_of_groups(metadata):
-            GroupColumn(column["name"], tuple(column["values"]))
-    except InputError as error:
-        raise ValueError(f"its groups cannot be read: {error}") from None
-
-
-def _require_shape(value: Any, shape: Any, name: str) -> None:
-    if isinstance(shape, _Optional):
-        if value is None:
-            return
-        shape = shape.shape
-    if isinstance(shape, dict) and isinstance(value, dict):
-        for key, inner in shape.items():
-            _require_shape(value.get(key), inner, f"{name}.{key}" if name else key)
-    elif isinstance(shape, list) and isinstance(value, list):
-        for at, entry in enumerate(value):
-            _require_shape(entry, shape[0], f"{name}[{at}]")
-    elif isinstance(shape, (dict, list)) or not shape(value):
-        raise ValueError(f"its metadata lack {name!r}, or it is of the wrong type")
+def schema_of(metadata: dict[str, Any]) -> pa.Schema:
+    """The columns of a release and their types: with groups one more for each column that makes them."""
+    timeline = metadata["timeline"]
+    time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
+    groups = [(column["name"], group_type(column["values"])) for column in columns_of_groups(metadata)]
+    before = zip(COLUMNS_BEFORE, (pa.string(), pa.string(), pa.int64()), strict=True)
+    kinds = (*[pa.int64()] * 2, time, time, pa.bool_(), *[pa.float64()] * 5, pa.int64())
+    return pa.schema([*before, *groups, *zip(COLUMNS_AFTER, kinds, strict=True)])
 
 
 def columns_of(metadata: dict[str, Any]) -> tuple[str, ...]:
-    """The columns of a release: with groups one more for each column that makes them."""
-    return (*COLUMNS_BEFORE, *_groups_of(metadata), *COLUMNS_AFTER)
-
-
-def _groups_of(metadata: dict[str, Any]) -> dict[str, pa.DataType]:
-    return {column["name"]: group_type(column["values"]) for column in columns_of_groups(metadata)}
-
-
-def schema_of(metadata: dict[str, Any]) -> pa.Schema:
-    """The columns and their types."""
-    timeline = metadata["timeline"]
-    time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
-    texts, numbers = pa.string(), pa.float64()
-    before = [texts, texts, pa.int64()]
-    after = [*[pa.int64()] * 2, time, time, pa.bool_(), *[numbers] * 5, pa.int64()]
-    kinds = [*before, *_groups_of(metadata).values(), *after]
-    return pa.schema(list(zip(columns_of(metadata), kinds, strict=True)))
+    """The names of the columns of a release."""
+    return tuple(schema_of(metadata).names)
 
 
 def checked_rows(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
@@ -266,7 +127,8 @@ def checksum_of(table: pa.Table, metadata: dict[str, Any]) -> str:
     stated = json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     digest = hashlib.sha256(b"dpwindows release\n")
     digest.update(stated.encode("utf-8", "surrogatepass"))
-    digest.update(b"\n" + _rows_digest(table.select(columns_of(metadata)).cast(schema_of(metadata))))
+    schema = schema_of(metadata)
+    digest.update(b"\n" + _rows_digest(table.select(schema.names).cast(schema)))
     return f"{_ALGORITHM}:{digest.hexdigest()}"
 
 

@@ -28,7 +28,6 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.plan.description import TOGETHER
 from dpwindows.plan.intervals import half_width_factors, lattice_half_width, noise_of
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.reading.lattice_noise import Noise, Sums
@@ -206,7 +205,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
             for one in metadata["measurements"]
             if one["window"] == text and by == one.get("groups", {}).get("by", [])
         )
-        together = entry.get(TOGETHER)
+        together = entry.get("together")
         made, series = rebuilt(metadata, entry), together.index(text) if together else None
         kind = noise_of(made)
         unit = kind.deviation
@@ -219,7 +218,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
             # Groups share no noise; families measured together do.
-            vector = (TOGETHER if together else text, *group, k)
+            vector = ("together" if together else text, *group, k)
             kinds[vector] = kind
             for part, values in _weights(made, k, coefficients, series).items():
                 noise[vector, part] = _added(noise.get((vector, part)), values.ravel())
@@ -316,17 +315,13 @@ def _factors(above: Combined, below: Combined, directions: FloatArray, confidenc
     if all(noise.law == LAPLACE for noise in kinds):
         one, other = above.scaled(lambda noise: noise.smoothed), below.scaled(lambda noise: noise.smoothed)
         counts = (1, 4, 6, 4, 1)
-        fourths = [_mixed(one, other, 4 - power, power) for power in range(5)]
+        factors = [[one] * (4 - power) + [other] * power for power in range(5)]
+        fourths = [first.moment(*others) for first, *others in factors]
         fourth = sum(n * m * cosine ** (4 - p) * sine**p for p, (n, m) in enumerate(zip(counts, fourths, strict=True)))
         kurtosis = 3 * np.asarray(fourth) / smoothed**2
     added = square(lambda noise: noise.added)
     sums = Sums(kinds, np.sqrt(smoothed / own), np.sqrt(added / own), kurtosis)
     return half_width_factors(sums, confidence) * np.ones(len(directions))
-
-
-def _mixed(above: Combined, below: Combined, first: int, second: int) -> float:
-    factors = [above] * first + [below] * second
-    return factors[0].moment(*factors[1:])
 
 
 def fieller(

@@ -29,30 +29,18 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from dpwindows.ask.shapes import read_json
 from dpwindows.durable import UnsettledError, claimed, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.release.checks import (
     CHECKSUM,
-    COLUMNS,
     checked_metadata,
     checked_rows,
     checksum_of,
-    parse_json,
     schema_of,
     without_checksum,
 )
-from dpwindows.release.outputs import existing_parts, meta_path, parts_of, require_no_database
-
-__all__ = (
-    "COLUMNS",
-    "ENDINGS",
-    "meta_path",
-    "read",
-    "require_writable",
-    "write",
-    "write_bytes",
-    "write_text",
-)
+from dpwindows.release.outputs import meta_path, parts_of, require_no_database
 
 KEY = b"dpwindows"
 ENDINGS = (".parquet", ".csv", ".json")
@@ -93,7 +81,7 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
     if not os.access(path.parent, os.W_OK):
         raise EngineError(f"the folder of the output cannot be written to: {path.parent}")
     require_no_database(path)
-    found = next(iter(existing_parts(path)), None)
+    found = next((part for part in parts_of(path) if os.path.lexists(part)), None)
     if found is not None and not force and not _is_unfinished(path):
         raise InputError(f"{found} exists already: name another output, or replace it with --force")
 
@@ -207,42 +195,39 @@ def _write_meta(metadata: dict[str, Any], beside: Path) -> None:
 
 def _in_force(path: Path) -> dict[str, Any] | None:
     """The metadata that belong to a CSV table, as stored; None if there are none, or no table."""
-    try:
-        candidates = _candidates(meta_path(path))
-        table = _hash(path)
-    except (OSError, ValueError):
-        return None
-    return next((stored for stored in candidates if stored.get(_HASH) == table), None)
+    with suppress(OSError, ValueError):
+        stored = _read_meta(meta_path(path))
+        return _of_table(stored, _hash(path))
+    return None
 
 
-def _candidates(beside: Path) -> list[dict[str, Any]]:
-    """The metadata in a file beside a table: of the table that was written last, and of the one before it."""
-    metadata = parse_json(beside.read_bytes())
-    if not isinstance(metadata, dict):
+def _read_meta(beside: Path) -> dict[str, Any]:
+    """What stands beside a table: its metadata, and perhaps those of the table before it."""
+    stored = read_json(beside.read_bytes())
+    if not isinstance(stored, dict):
         raise ValueError("its metadata are no names with values")
-    before = metadata.pop(_BEFORE, None)
-    return [metadata, before] if isinstance(before, dict) else [metadata]
+    return stored
+
+
+def _of_table(stored: dict[str, Any], table: str) -> dict[str, Any] | None:
+    """The metadata, of those beside a table, that belong to one of this hash; None if none do."""
+    after, before = {name: value for name, value in stored.items() if name != _BEFORE}, stored.get(_BEFORE)
+    return next((one for one in (after, before) if isinstance(one, dict) and one.get(_HASH) == table), None)
 
 
 def _is_unfinished(path: Path) -> bool:
     """True for what a writer leaves that was ended before its table was in place: metadata, and no table."""
-    beside = meta_path(path)
-    if path.suffix.lower() != ".csv" or os.path.lexists(path) or not beside.is_file():
-        return False
-    try:
-        metadata = parse_json(beside.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(metadata, dict) and _BEFORE in metadata
+    if path.suffix.lower() == ".csv" and not os.path.lexists(path) and meta_path(path).is_file():
+        with suppress(OSError, ValueError):
+            return _BEFORE in _read_meta(meta_path(path))
+    return False
 
 
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return _hash_of(file)
-
-
-def _hash_of(file: BinaryIO) -> str:
-    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+def _hash(table: Path | BinaryIO) -> str:
+    if isinstance(table, Path):
+        with table.open("rb") as file:
+            return _hash(file)
+    return hashlib.file_digest(table, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def write_text(text: str, path: Path, *, force: bool) -> None:
@@ -301,7 +286,7 @@ def _read_parquet(source: Any) -> tuple[pa.Table, dict[str, Any]]:
     stored = (table.schema.metadata or {}).get(KEY)
     if stored is None:
         raise ValueError("it has no dpwindows metadata")
-    metadata = checked_metadata(parse_json(stored))
+    metadata = checked_metadata(read_json(stored))
     return table.replace_schema_metadata(None).cast(schema_of(metadata)), metadata
 
 
@@ -310,25 +295,21 @@ def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     for _ in range(_READINGS):
         if not beside.is_file():
             raise InputError(f"its metadata are missing: {beside} should stand beside it")
-        candidates = _candidates(beside)
+        beside_now = _read_meta(beside)
         with path.open("rb") as file:
-            found = _hash_of(file)
-            stored = next((one for one in candidates if one.get(_HASH) == found), None)
+            stored = _of_table(beside_now, _hash(file))
             if stored is None:
                 continue  # a writer may have replaced both between the two readings
-            metadata = checked_metadata(stored)
-            del metadata[_HASH]
+            metadata = checked_metadata({name: value for name, value in stored.items() if name != _HASH})
             file.seek(0)
             return _parsed_csv(file, schema_of(metadata)), metadata
     raise InputError(f"{beside} belongs to another table than {str(path)!r}, or the table was changed")
 
 
 def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
-    # Times are read as text, because Arrow's CSV reader takes no offsets for zoned columns.
-    types = {field.name: pa.string() if pa.types.is_timestamp(field.type) else field.type for field in schema}
     # A text that is null, all values of a column of groups, is written as nothing, and no text is empty.
     options = pa.csv.ConvertOptions(
-        column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
+        column_types=_text_times(schema), strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
     )
     content = pa.BufferOutputStream()
     shutil.copyfileobj(file, content)
@@ -336,15 +317,20 @@ def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
 
 
 def _read_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    content = parse_json(path.read_bytes())
+    content = read_json(path.read_bytes())
     if not isinstance(content, dict) or not {"format", "metadata", "rows"} <= set(content):
         raise ValueError("it lacks format, metadata or rows")
     metadata = checked_metadata(content["metadata"])
     if content["format"] != metadata["format"]:
         raise ValueError("it states two formats")
     schema = schema_of(metadata)
-    types = [(field.name, pa.string() if pa.types.is_timestamp(field.type) else field.type) for field in schema]
-    return _from_text_times(pa.Table.from_pylist(content["rows"], schema=pa.schema(types)), schema), metadata
+    return _from_text_times(pa.Table.from_pylist(content["rows"], schema=_text_times(schema)), schema), metadata
+
+
+def _text_times(schema: pa.Schema) -> pa.Schema:
+    """The columns with times as text: Arrow's CSV reader takes no offsets for zoned columns."""
+    texts = {field.name: pa.string() for field in schema if pa.types.is_timestamp(field.type)}
+    return pa.schema([(field.name, texts.get(field.name, field.type)) for field in schema])
 
 
 def _with_text_times(table: pa.Table) -> Iterator[pa.Table]:

@@ -5,9 +5,7 @@ Files are compared by identity (`durable.same_file`), so neither a link nor anot
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from dpwindows.count.sources.files import files_of, first_bytes
@@ -27,11 +25,6 @@ def meta_path(path: Path) -> Path:
 def parts_of(output: Path) -> tuple[Path, ...]:
     """The files that an output consists of."""
     return (output, meta_path(output)) if output.suffix.lower() == ".csv" else (output,)
-
-
-def existing_parts(output: Path) -> Iterator[Path]:
-    """The paths that exist, links that lead nowhere included."""
-    return (part for part in parts_of(output) if os.path.lexists(part))
 
 
 def require_no_database(output: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from dpwindows.ask.groups import Value
-from dpwindows.ask.queries import Measure, MeasureKind
-from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.errors import InputError, counted
-from dpwindows.plan.description import LOSS
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, two_figures
 from dpwindows.release.groups import rows_of_group
-from dpwindows.release.selection import Selected, Window, advice_on, as_window, rows_of, terms_of
+from dpwindows.release.selection import Selected, Window, as_window, terms_of
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ class Release:
         It is a private number of its own, with a share of the budget (`estimate_loss`). It counts items, and does not
         say by how much single counts are smaller.
         """
-        found = self.metadata.get(LOSS)
+        found = self.metadata.get("loss")
         if found is None:
             return None
         numbers = {name: float(found[name]) for name in ("estimate", "std_error", "lower", "upper")}
@@ -128,8 +125,8 @@ class Release:
 
     def count(
         self,
-        start: str | date | datetime | int,
-        end: str | date | datetime | int,
+        start: TimePoint,
+        end: TimePoint,
         *,
         at_least: int | None = None,
         exactly: int | None = None,
@@ -151,25 +148,9 @@ class Release:
         Raises:
             InputError: the window or the group was not released, or the window's ends are no step boundaries.
         """
-        if at_least is not None and exactly is not None:
-            raise InputError("give at_least or exactly, not both")
-        kind: MeasureKind = "at_least" if exactly is None else "exactly"
-        k = exactly if exactly is not None else (at_least if at_least is not None else 1)
-        first, last = self.timeline.step_of(start) + 1, self.timeline.step_of(end)
-        if last < first:
-            raise InputError(f"the end of a window must be after its start, got start={start} and end={end}")
-        wanted = Measure(kind, k)
-        matches = rows_of(rows_of_group(self.table, self.metadata, group), wanted, [first], [last])
-        if not matches:
-            released = sorted(
-                {f"{row['window']} ({row['measure'].replace('_', ' ')} {row['k']})" for row in self._asked}
-            )
-            raise InputError(
-                f"the window {start} to {end} ({wanted}) was not released; this release holds {', '.join(released)}: "
-                f"{advice_on(wanted, [(row['measure'], row['k']) for row in self._asked])}"
-            )
-        best = min(matches, key=lambda row: row["std_error"] + row["bias_bound"])
-        return Count(**{name: best[name] for name in Count.__dataclass_fields__})
+        asked = Window(start, end, at_least=at_least, exactly=exactly, group=group)
+        (best,) = terms_of(asked, rows_of_group(self.table, self.metadata, group), self.timeline)
+        return Count(**{name: best.row[name] for name in Count.__dataclass_fields__})
 
     def estimate(self, window: Selected) -> Derived:
         """A mean of released numbers, or the new or returning items of a window, with an error that is its own.

@@ -14,9 +14,9 @@ from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
 from dpwindows.plan.allotment import served_by
-from dpwindows.plan.description import LOSS, describe
+from dpwindows.plan.description import describe
 from dpwindows.progress import agreeing_progress, noise_progress
-from dpwindows.release.checks import COLUMNS, columns_of
+from dpwindows.release.checks import columns_of
 from dpwindows.release.consistency.table import consistent_counts
 from dpwindows.release.groups import in_groups
 from dpwindows.release.once import Outcome, batch_request, release_once
@@ -71,7 +71,7 @@ def run_plan(
     def draw(answers: ExactAnswers | GroupedAnswers, paid: dict[str, Any]) -> Release:
         with noise_progress(plan.workload.draws, shown=settings.progress) as progress:
             drawn = draw_estimates(plan, answers, progress)
-        found = {} if plan.loss is None else {LOSS: _loss(described[LOSS], float(drawn.pop()[0]))}
+        found = {} if plan.loss is None else {"loss": _loss(described["loss"], float(drawn.pop()[0]))}
         names = columns_of(described)
         agreed = _agreed(plan, drawn, shown=settings.progress) if consistent else None
         fitted = [None] * len(drawn) if agreed is None else agreed
@@ -183,10 +183,7 @@ def _stretches(values: pa.Array, places: IntArray) -> pa.ChunkedArray:
 
 
 def _table(
-    public: dict[str, Any],
-    estimate: FloatArray,
-    names: tuple[str, ...] = COLUMNS,
-    consistent: IntArray | None = None,
+    public: dict[str, Any], estimate: FloatArray, names: tuple[str, ...], consistent: IntArray | None
 ) -> pa.Table:
     """The rows of one measure of one window family; `consistent` is None where there are no such numbers."""
     half = public["half_width"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from functools import reduce
 from typing import Any, Literal
 
@@ -13,10 +12,10 @@ import pyarrow.compute as pc
 
 from dpwindows.ask.groups import Value
 from dpwindows.ask.queries import Measure, MeasureKind, WindowFamily
-from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.timeline import Timeline, TimePoint
+from dpwindows.ask.whole_numbers import is_whole
 from dpwindows.errors import InputError
 
-TimePoint = str | date | datetime | int
 Items = Literal["all", "new", "returning"]
 Row = dict[str, Any]
 
@@ -54,7 +53,7 @@ class Window:
     def __post_init__(self) -> None:
         if self.items not in ("all", "new", "returning"):
             raise InputError(f"items must be all, new or returning, got {self.items!r}")
-        if isinstance(self.mean_over, bool) or not isinstance(self.mean_over, int) or self.mean_over < 1:
+        if not is_whole(self.mean_over):
             raise InputError(f"a mean needs a whole number of windows of at least 1, got {self.mean_over!r}")
         if self.items != "all" and self.exactly is not None:
             raise InputError(f"{self.items} items are those counted at least k times: give at_least")
@@ -131,11 +130,16 @@ def _terms(
     coefficient: float, window: Window, table: pa.Table, steps: Sequence[tuple[int, int]], family: object
 ) -> list[Term]:
     """One term for each of some windows, all of one family: the one where their squared errors sum to least."""
-    wanted = window.measure
-    firsts, lasts = ({int(end) for end in ends} for ends in zip(*steps, strict=True))
-    rows = rows_of(table, wanted, firsts, lasts)
+    firsts, lasts = (pa.array({int(end) for end in ends}, pa.int64()) for ends in zip(*steps, strict=True))
+    # Column by column: for an expression Arrow would start threads, which take longer than most tables.
+    held = (
+        pc.equal(table["measure"], window.measure.kind),
+        pc.equal(table["k"], window.measure.k),
+        pc.is_in(table["first_step"], firsts),
+        pc.is_in(table["last_step"], lasts),
+    )
     by_family: dict[str, dict[tuple[int, int], Row]] = {}
-    for row in rows:
+    for row in table.filter(reduce(pc.and_, held)).to_pylist():
         by_family.setdefault(row["window"], {})[row["first_step"], row["last_step"]] = row
     complete = [
         [released[at] for at in steps]
@@ -148,24 +152,10 @@ def _terms(
     return [Term(coefficient, row) for row in best]
 
 
-def rows_of(table: pa.Table, wanted: Measure, firsts: Iterable[int], lasts: Iterable[int]) -> list[Row]:
-    """The rows of one measure whose windows begin with one of some steps and end with one of others."""
-    # Column by column: for an expression Arrow would start threads, which take longer than most tables.
-    held = (
-        pc.equal(table["measure"], wanted.kind),
-        pc.equal(table["k"], wanted.k),
-        pc.is_in(table["first_step"], pa.array(firsts, pa.int64())),
-        pc.is_in(table["last_step"], pa.array(lasts, pa.int64())),
-    )
-    found: list[Row] = table.filter(reduce(pc.and_, held)).to_pylist()
-    return found
-
-
 def _missing(window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, family: object) -> str:
-    held = ", ".join(
-        f"{text} ({kind.replace('_', ' ')} {k})"
-        for text, kind, k in sorted(_held(table.select(["window", "measure", "k"])))
-    )
+    keys = table.group_by(["window", "measure", "k"], use_threads=False).aggregate([]).to_pylist()
+    held = sorted((key["window"], key["measure"], key["k"]) for key in keys)
+    names = ", ".join(f"{text} ({kind.replace('_', ' ')} {k})" for text, kind, k in held)
     what = f"the windows that {window} needs were" if len(steps) > 1 else f"the window {window} was"
     within = "" if family is None else f" in {family}"
     if window.mean_over > 1 and max(last for _, last in steps) > max(table["last_step"].to_pylist()):
@@ -173,17 +163,9 @@ def _missing(window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, 
     elif window.items != "all":
         advice = "new and returning items need cumulative windows, or any windows of every length"
     else:
-        advice = advice_on(window.measure, [measure for _, *measure in _held(table.select(["window", "measure", "k"]))])
-    return f"{what} not released{within}; this release holds {held}: {advice}"
-
-
-def advice_on(wanted: Measure, released: Iterable[Sequence[object]]) -> str:
-    """What to ask for where a count was not released, by the kinds and ks that were."""
-    if [wanted.kind, wanted.k] not in [list(one) for one in released]:
-        return f"ask for --{wanted.kind.replace('_', '-')} {wanted.k} too when releasing"
-    return "release with --window any (in Python AnyWindow()) to have every pair of dates"
-
-
-def _held(keys: pa.Table) -> Iterator[tuple[str, str, int]]:
-    for key in keys.group_by(keys.column_names, use_threads=False).aggregate([]).to_pylist():
-        yield key["window"], key["measure"], key["k"]
+        wanted = window.measure
+        if (wanted.kind, wanted.k) in {(kind, k) for _, kind, k in held}:
+            advice = "release with --window any (in Python AnyWindow()) to have every pair of dates"
+        else:
+            advice = f"ask for --{wanted.kind.replace('_', '-')} {wanted.k} too when releasing"
+    return f"{what} not released{within}; this release holds {names}: {advice}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
-from dpwindows.ask.groups import Grouping
+from dpwindows.ask.groups import Grouping, cells_of
 from dpwindows.ask.periods import place, place_of
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
 from dpwindows.ask.queries import (
@@ -28,6 +28,7 @@ from dpwindows.ask.queries import (
     parse_window,
     windows_together,
 )
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
@@ -38,7 +39,6 @@ from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
-from dpwindows.plan.parts import cells_of
 from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.reading.reader import steps_of
@@ -188,7 +188,7 @@ class Mechanism:
         """
         unit, rule = parse_unit(values["unit"]), CountingRule(**values.get("counting", {}))
         calendar = Calendar(**values["calendar"]) if "calendar" in values else None
-        grouping = Grouping.from_dict(values["groups"]) if "groups" in values else None
+        grouping = read_shape(values["groups"], Grouping) if "groups" in values else None
         queries, measurements = [], []
         for entry in values["measurements"]:
             measures = tuple(Measure(kind, k) for kind, k in entry["measures"])

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
@@ -113,10 +114,11 @@ class Creation:
 
     @classmethod
     def from_json(cls, text: str) -> Creation:
-        """What `to_json` wrote."""
-        values = json.loads(text)
-        ledger, columns = values["ledger"], EventColumns.from_dict(values["columns"])
-        return cls(**values | {"columns": columns, "ledger": tuple(ledger) if ledger else None})
+        """What `to_json` wrote. Raises `ValueError` if it is something else."""
+        creation = read_shape(json.loads(text), cls)
+        if creation.to_json() != text:
+            raise ValueError("the creation is not as it was written")
+        return creation
 
 
 class Call(NamedTuple):

@@ -59,15 +59,9 @@ def coded_sql(dialect: Dialect, timed: str, grouping: Grouping, types: Mapping[s
         lists.append(f"list_{place}(listed, place) AS (VALUES {rows})")
         joins.append(f"JOIN list_{place} ON {compared} = list_{place}.listed")
         code = f"list_{place}.place" if place == 0 else f"({code}) * {len(group.values)} + list_{place}.place"
-    kept = "item, step, count, moment" if has_rule(grouping) else "item, step, count"
+    kept = "item, step, count, moment" if grouping.has_rule else "item, step, count"
     coded = f"SELECT {kept}, CAST({code} AS INTEGER) AS code FROM ({timed}) AS placed {' '.join(joins)}"
     return f"SELECT * FROM (WITH {', '.join(lists)} {coded}) AS matched"
-
-
-def has_rule(grouping: Grouping) -> bool:
-    """Whether an item's groups are decided by its events' moments."""
-    limited = grouping.max_groups is not None and grouping.max_groups < grouping.levels[0].count
-    return grouping.of == "item" or limited
 
 
 def places_sql(dialect: Dialect, coded: str, grouping: Grouping, span: int) -> str:
@@ -78,10 +72,10 @@ def places_sql(dialect: Dialect, coded: str, grouping: Grouping, span: int) -> s
     """
     kind = "INTEGER" if (grouping.levels[-1].first + grouping.levels[-1].count) * span < 2**31 else "BIGINT"
     place = f"CAST(cell AS {kind}) * {span} + step"
-    if grouping.of == "item":
+    if grouping.group_of == "item":
         first = "first_value(code) OVER (PARTITION BY item ORDER BY moment, code ROWS UNBOUNDED PRECEDING)"
         coded = f"SELECT item, step, count, {first} AS code FROM ({coded}) AS coded"
-    ruled = has_rule(grouping) and grouping.of == "event"
+    ruled = grouping.has_rule and grouping.group_of == "event"
     kept = "item, step, count, moment" if ruled else "item, step, count"
     if len(grouping.levels) == 1:
         levelled = f"SELECT {kept}, 0 AS level, code AS cell FROM ({coded}) AS coded"

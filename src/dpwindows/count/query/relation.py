@@ -19,7 +19,7 @@ from dpwindows.ask.zones import DAY_US, from_microseconds
 from dpwindows.count.events import EventColumns
 from dpwindows.count.groups import span_of
 from dpwindows.count.query.dialect import INTEGER_TEXT, Column, Dialect, Kind, Place, such_as
-from dpwindows.count.query.groups import coded_sql, has_rule, places_sql
+from dpwindows.count.query.groups import coded_sql, places_sql
 from dpwindows.count.query.recency import Occurrences
 from dpwindows.count.query.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.request import CountRequest
@@ -130,7 +130,7 @@ class EventQueries:
         if self._columns.count is not None:
             within += " AND count >= 1"
         grouping = self._columns.grouping
-        moment = ", moment" if grouping is not None and has_rule(grouping) else ""
+        moment = ", moment" if grouping is not None and grouping.has_rule else ""
         kept = f"item, CAST({step} AS INTEGER) AS step, count{moment}{self._groups}"
         placed = f"SELECT {kept} FROM ({inner}) AS timed WHERE {within}"
         return placed if grouping is None else coded_sql(self._dialect, placed, grouping, types)

@@ -1,0 +1,29 @@
+"""Writes the shapes of plan files, metadata and creation records into `docs/schemas`: `python -m tests.schemas`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from dpwindows.plan.shapes import Metadata, PlanFile
+from dpwindows.stream.records import Creation
+
+FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
+SHAPES: dict[str, type] = {
+    "plan-file.json": PlanFile,
+    "release-metadata.json": Metadata,
+    "stream-creation.json": Creation,
+}
+
+
+def written(name: str) -> str:
+    """The text of one schema."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(SHAPES[name])}
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for file in SHAPES:
+        (FOLDER / file).write_text(written(file), encoding="utf-8")

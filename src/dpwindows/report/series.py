@@ -33,7 +33,6 @@ _DRAWN = (
     "upper",
     "consistent",
 )
-_ROWS_OF_A_HEAT_MAP = 60
 _MOST_NAMED = 6
 # The value of a group column in the rows over all groups.
 ALL = "all"
@@ -215,41 +214,6 @@ def records(series: Series, clock: Clock) -> Iterator[Row]:
         if fit is not None:
             row["fit"] = fit
         yield row
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a heat map, and which windows they stand for."""
-
-    rows: list[Row]
-    every_end: int
-    every_length: int
-
-
-def cells(series: Series, clock: Clock, most: int) -> Cells:
-    """At most `most` or so windows of an `any` family as rectangles over (end, length).
-
-    The rows are those of `records` with the rectangle's corners: `x0`, `x1` in time and `n`, `n1` in length. Where
-    windows had to be left out, a rectangle reaches over the places of those it stands for.
-    """
-    last, lengths = series.steps("last_step"), series.lengths
-    every_length = math.ceil(int(lengths.max()) / _ROWS_OF_A_HEAT_MAP)
-    kept = (lengths - 1) % every_length == 0
-    every_end = max(1, math.ceil(int(kept.sum()) / max(1, most)))
-    kept &= (last.max() - last) % every_end == 0
-    chosen = series.take(np.flatnonzero(kept))
-    ends = clock.edges(clock.wall(chosen.rows["end"]))
-    spans = zip(ends, clock.edges(clock.wall(chosen.rows["start"])), chosen.lengths.tolist(), strict=True)
-    a_step = {end: (end - start) / length for end, start, length in spans}
-    marks = sorted(a_step)
-    left = dict(zip(marks, [marks[0] - a_step[marks[0]] * every_end, *marks], strict=False))
-    top = int(chosen.lengths.max()) + every_length
-    rows = []
-    for row, end in zip(records(chosen, clock), ends, strict=True):
-        # Cells reach a little under their later and their shorter neighbours, drawn after them: no seams show.
-        right = min(marks[-1], end + round((end - left[end]) / 8))
-        rows.append(row | {"x0": round(left[end]), "x1": right, "n1": min(top, row["n"] + every_length * 1.1)})
-    return Cells(rows, every_end, every_length)
 
 
 def _short(value: float) -> float | None:

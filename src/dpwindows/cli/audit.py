@@ -174,21 +174,21 @@ def _run(planned: Planned, checks: tuple[Check, ...], *, runs: int, draws: int, 
     from dpwindows.audit import audit_black_box, audit_encoding, audit_exactly, audit_noise, audit_replay
     from dpwindows.audit.noise import draws_needed
     from dpwindows.plan.plan import Plan
-    from dpwindows.progress import noise_progress, painted, release_progress, working
+    from dpwindows.progress import show_progress
 
     worst = {"exact", "black-box", "replay"} & set(checks)
-    with painted(working("comparing neighbours")):
+    with show_progress("comparing neighbours"):
         exactly = audit_exactly(planned) if worst else None
     pairs = [exactly.worst] if exactly else []
-    with painted(working("measuring made-up logs")):
+    with show_progress("measuring made-up logs"):
         encoding = audit_encoding(planned) if "encoding" in checks else None
         replayed = audit_replay(planned, pairs) if "replay" in checks else None
     noise = seen = None
     if "noise" in checks:
-        with noise_progress(draws_needed(planned, draws), shown=True) as progress:
+        with show_progress("drawing noise", draws_needed(planned, draws)) as progress:
             noise = audit_noise(planned, draws=draws, error=_ERROR, progress=progress)
     if "black-box" in checks and exactly:
         assert isinstance(planned, Plan), "streams are refused this check"
-        with release_progress(2 * runs) as progress:
+        with show_progress("releasing", 2 * runs) as progress:
             seen = audit_black_box(planned, exactly.worst, runs=runs, error=_ERROR, whole=whole, progress=progress)
     return Findings(exactly, noise, encoding, replayed, seen)

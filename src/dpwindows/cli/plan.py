@@ -20,7 +20,7 @@ from dpwindows.cli.values import Asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
-from dpwindows.progress import painted, working
+from dpwindows.progress import show_progress
 
 if TYPE_CHECKING:
     from dpwindows.ask.timeline import Timeline
@@ -130,7 +130,7 @@ def plan(
         timeline = _planned_timeline(steps, start, end, step, time_zone)
         planned = _solved(timeline, asked, target_std, solve)
     say_notes(planned, expect)
-    with painted(working("forecasting")):
+    with show_progress("forecasting"):
         planned.forecast()
     # What may still be refused comes first, so that exit 2 leaves no file behind.
     content = None if page is None else _planner_page(planned)

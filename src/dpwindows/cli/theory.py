@@ -13,7 +13,7 @@ from rich.table import Table
 from dpwindows.ask.whole_numbers import read_whole
 from dpwindows.cli.screen import screen, tell
 from dpwindows.errors import InputError, counted
-from dpwindows.progress import painted, working
+from dpwindows.progress import show_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ def table(
     _require_epsilon(epsilon)
     if len(families(steps, lengths)) < len(lengths) + 2:
         tell(f"Note: window families of too many windows for one release of {steps:,} steps are left out")
-    with painted(working("working out the table")):
+    with show_progress("working out the table"):
         rows = list(cells(steps, lengths, ks or (1,), epsilon, delta))
     if as_json:
         parameters = {"steps": steps, "windows": lengths, "k": list(ks or (1,)), "epsilon": epsilon, "delta": delta}

@@ -85,7 +85,8 @@ def counts(values: Floats, parts: int = 5) -> Axis:
 
 def powers(values: Iterable[float]) -> Axis:
     """A logarithmic axis around values, marked at 1, 2 and 5 times the powers of ten, or at the powers alone."""
-    low, high = min(values) / 1.15, max(values) * 1.15
+    ascending = sorted(values)
+    low, high = ascending[0] / 1.15, ascending[-1] * 1.15
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     several = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
     marks = [digit * 10.0**power for power in tens for digit in several]
@@ -109,7 +110,7 @@ def times(low: int, high: int, most: int = 6) -> Axis:
 
 def names(texts: Sequence[str]) -> Axis:
     """An axis of names, the first at its high end."""
-    return Axis(-0.5, len(texts) - 0.5, tuple((len(texts) - 1 - at, text) for at, text in enumerate(texts)))
+    return Axis(0.5, len(texts) + 0.5, tuple((len(texts) - at, text) for at, text in enumerate(texts)))
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class Chart:
         for number, (value, text) in enumerate(self.x.marks):
             share = float(self.x.share(value))
             at, more = _percent(share), " more" if crowded and number % 2 else ""
-            anchor = "start" if share < 0.05 else "end" if share > 0.94 else "middle"
+            edge = 0.006 * len(text)
+            anchor = "start" if share < edge else "end" if share > 1 - edge else "middle"
             parts.append(f'<line x1="{at}" x2="{at}" y1="100%" y2="100%" class="axis{more}"/>')
             where = f'x="{at}" y="100%" dy="18" text-anchor="{anchor}"'
             parts.append(f'<text {where} class="tick{more}">{escape(text)}</text>')

@@ -54,14 +54,21 @@ def show_progress(
     class Display(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
             if done is not None:
-                self.update(task, completed=max(0.0, done()))
+                for one in self.task_ids:
+                    self.update(one, completed=max(0.0, done()))
             yield from super().get_renderables()
 
     known = (TaskProgressColumn(), TimeRemainingColumn(compact=True), TextColumn("left"))
     columns = known if total is not None else (TimeElapsedColumn(), TextColumn("so far"))
-    still = {"redirect_stdout": False, "redirect_stderr": False}
-    console = Console(stderr=True)
-    display = Display(TextColumn("{task.description}"), BarColumn(), *columns, console=console, transient=True, **still)
+    display = Display(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
     task = display.add_task(what, total=total)
     waiting = threading.Timer(_DELAY, display.start)
     waiting.daemon = True

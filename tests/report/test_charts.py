@@ -18,8 +18,9 @@ from dpwindows.report.charts import counts, times
 from dpwindows.report.clock import Clock
 from dpwindows.report.figures import Figure, figures
 from dpwindows.report.notebook import plot_html, plot_page, plot_picture, release_html
-from dpwindows.report.series import families, records
+from dpwindows.report.series import families
 from dpwindows.report.terminal import sparkline
+from dpwindows.report.words import in_words
 from tests.report.made_up import SHAPES, a_release, about, check_page
 
 NAMESPACE = "http://www.w3.org/2000/svg"
@@ -175,12 +176,14 @@ def test_preview_does_not_read_markup() -> None:
 
 def test_a_day_is_the_last_day_inside_the_window_whatever_the_zone_and_daylight() -> None:
     table = a_release("cumulative", steps=60)
-    rows = list(records(families(table)[0].series[0], Clock.of(table, about())))
-    assert [row["b"] for row in rows][:2] == ["2013-02-01", "2013-02-02"]
-    assert rows[-1]["b"] == "2013-04-01"
-    day = 86_400_000
-    assert {later["x"] - row["x"] for row, later in pairwise(rows)} == {day}
-    assert rows[0]["x"] % day == 0
+    clock = Clock.of(table, about())
+    (family,) = families(table)
+    ends = clock.wall(family.main.rows["end"])
+    assert clock.ends(ends)[:2] == ["2013-02-01", "2013-02-02"]
+    assert in_words(family.main, -1, clock).end == "2013-04-01"
+    places = clock.positions(ends)
+    assert {later - place for place, later in pairwise(places)} == {86_400_000}
+    assert places[0] % 86_400_000 == 0
 
 
 def test_long_lines_are_thinned_keep_the_last_window_and_say_so() -> None:

@@ -260,10 +260,12 @@ def _said_steps(first: int, last: int) -> str:
 
 
 def _describe(opened: Stream, console: Console) -> None:
+    from dpwindows.report.words import measure_text
+
     about = opened.description
     timeline, horizon = about["timeline"], about["horizon"]
     asked = "; ".join(
-        f"{query['window']}: {', '.join(_measure(measure) for measure in query['measures'])}"
+        f"{query['window']}: {', '.join(measure_text(measure) for measure in query['measures'])}"
         for query in about["queries"]
     )
     zone = f" ({timeline['time_zone']})" if timeline.get("time_zone") is not None else ""
@@ -280,7 +282,3 @@ def _describe(opened: Stream, console: Console) -> None:
     )
     for line in lines:
         console.print(line, soft_wrap=True)
-
-
-def _measure(measure: dict[str, Any]) -> str:
-    return f"{measure['measure'].replace('_', ' ')} {measure['k']}"

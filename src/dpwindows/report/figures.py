@@ -18,8 +18,8 @@ from dpwindows.errors import percent
 from dpwindows.report.charts import COLOURS, HEAT, Axis, Chart, Floats, Line, cells, counts, numbers, round_steps, times
 from dpwindows.report.clock import Clock
 from dpwindows.report.html import grid, unbroken_dates
-from dpwindows.report.series import ALL, Family, Series, records
-from dpwindows.report.words import confidence_of, figures_of, number, when
+from dpwindows.report.series import ALL, Family, Series
+from dpwindows.report.words import confidence_of, in_words, number, when
 
 # Together these keep the charts of any release under about 3 MB: a point of a line takes some 40 bytes.
 _POINTS, _POINTS_OF_A_SERIES = 30_000, 1_500
@@ -239,13 +239,12 @@ class _Drawer:
 
     def _said(self, several: Sequence[Series]) -> str:
         """What the last windows say, or the longest of those that end last."""
-        rows = [next(records(one.thinned(1), self.clock)) for one in several]
-        told = (
-            f"{number(row['y'], row['e'])} {'distinct items' if one.distinct else f'seen {one.label}'} "
-            f"({self.interval} {number(row['lo'], row['e'])} to {number(row['hi'], row['e'])})"
-            for one, row in zip(several, rows, strict=True)
+        rows = [in_words(one, -1, self.clock) for one in several]
+        items = ("distinct items" if one.distinct else f"seen {one.label}" for one in several)
+        parts = (
+            f"{row.estimate} {what} ({self.interval} {row.interval})" for what, row in zip(items, rows, strict=True)
         )
-        return f"{when(rows[0], self.clock)}: {'; '.join(told)}."
+        return f"{when(rows[0], self.clock)}: {'; '.join(parts)}."
 
     def _positions(self, series: Series) -> list[int]:
         return self.clock.positions(self.clock.wall(series.rows["end"]))
@@ -260,9 +259,8 @@ def last_numbers(found: Sequence[Family], clock: Clock, metadata: Mapping[str, A
     head.append(f"{percent(confidence_of(metadata), 6)} interval")
     rows = []
     for one in [one for family in found for one in family.series][:most]:
-        row = next(records((one.last_end() if one.window.startswith("any") else one).thinned(1), clock))
-        interval = f"{number(row['lo'], row['e'])} to {number(row['hi'], row['e'])}"
-        rows.append([one.window, one.label, str(row["b"]), number(row["y"], row["e"]), figures_of(row["e"]), interval])
+        row = in_words(one.last_end() if one.window.startswith("any") else one, -1, clock)
+        rows.append([one.window, one.label, row.end, row.estimate, row.error, row.interval])
     return grid(head, rows, numeric=(3, 4, 5), label="The last number of each series")
 
 

@@ -22,7 +22,7 @@ from dpwindows.report.figures import Figure, figures, last_numbers
 from dpwindows.report.html import asset, document, grid
 from dpwindows.report.pack import Packed, pack
 from dpwindows.report.series import Family, families
-from dpwindows.report.words import confidence_of, each, figures_of, plain
+from dpwindows.report.words import confidence_of, each, figures_of, forecast_grid, measure_text, plain
 
 _MOST_NUMBERS, _MOST_NUMBERS_OF_A_PLOT = 20_000, 300_000
 _MOST_SERIES = 6
@@ -89,19 +89,8 @@ def forecast_html(entries: Sequence[Mapping[str, Any]], confidence: float | None
         confidence: of the intervals, where it is known.
         said: a sentence before the table.
     """
-    interval = f"{percent(confidence, 6)} interval \u00b1" if confidence else "Interval \u00b1"
-    head = ["Window", "Seen", "Standard error", interval, "Largest", "Times the known limit", "Strategy"]
-    names = [f"{str(row['measure']).replace('_', ' ')} {row['k']}{each(row)}" for row in entries]
-    rows = [
-        [
-            str(row["window"]),
-            name,
-            *(figures_of(row[key]) for key in ("rms", "half_width", "max", "ratio_to_limit")),
-            str(row["strategy"]),
-        ]
-        for row, name in zip(entries, names, strict=True)
-    ]
-    body = (f"<p>{escape(said)}</p>" if said else "") + grid(head, rows, numeric=range(2, 6), label="Forecast")
+    names = [measure_text(row) + each(row) for row in entries]
+    body = (f"<p>{escape(said)}</p>" if said else "") + forecast_grid(entries, confidence)
     largest = max((float(row["max"]) for row in entries[:_MOST_BARS]), default=0.0) or 1.0
     drawn = [
         _bar(f"{row['window']} {name}", row, largest) for row, name in zip(entries[:_MOST_BARS], names, strict=False)

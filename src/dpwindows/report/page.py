@@ -23,7 +23,7 @@ from dpwindows.report.figures import MOST_FIGURES, figures, last_numbers
 from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
-from dpwindows.report.series import ALL, Family, Series, families
+from dpwindows.report.series import ALL, Family, Series, families, seen
 from dpwindows.report.words import confidence_of, each, figures_of, plain
 
 _SCRIPTS = ("numbers.js", "charts.js", "explore.js", "table.js", "report.js")
@@ -186,7 +186,7 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
         body.append(
             [
                 str(row["window"]),
-                _measure(row) + each(row),
+                seen(str(row["measure"]), row["k"]) + each(row),
                 str(row["strategy"]),
                 figures_of(row["rms"]),
                 figures_of(None if one is None else _rms(one.numbers("std_error"))),
@@ -253,9 +253,3 @@ def _measurement(row: Mapping[str, Any]) -> list[str]:
         f"{plain(sensitivity['norm'])} {plain(sensitivity['value'])}\n{plain(sensitivity['proof'])}",
         f"{100 * row['budget_share']:.3g}%",
     ]
-
-
-def _measure(row: Mapping[str, Any]) -> str:
-    k = row["k"]
-    times = "once" if k == 1 else "twice" if k == 2 else f"{k} times"
-    return f"{str(row['measure']).replace('_', ' ')} {times}"

@@ -25,15 +25,14 @@ def log(tmp_path: Path) -> Path:
 
 def test_active_steps_on_the_command_line(log: Path, tmp_path: Path) -> None:
     out, columns = tmp_path / "out.json", ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
-    outcome = run("release", log, *columns, "--end", "3", *ONCE, *ALMOST_EXACT, "-o", out)
-    assert outcome.code == 0, outcome.err
+    outcome = run("release", log, *columns, "--end", "3", *ONCE, *ALMOST_EXACT, "-o", out).must_work()
     written = json.loads(out.read_text())
     found = {(row["k"], row["last_step"]): round(row["estimate"]) for row in written["rows"]}
     assert found == {(1, 1): 2, (1, 2): 2, (1, 3): 1, (2, 1): 0, (2, 2): 1, (2, 3): 0}
     assert "at most once in a step" in " ".join(outcome.err.split())
     state = tmp_path / "state"
-    assert run("stream", "create", state, *columns, *ONCE, *ALMOST_EXACT).code == 0
-    assert run("stream", "advance", state, log, "--through", "3", "-o", tmp_path / "rows.json").code == 0
+    run("stream", "create", state, *columns, *ONCE, *ALMOST_EXACT).must_work()
+    run("stream", "advance", state, log, "--through", "3", "-o", tmp_path / "rows.json").must_work()
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {(row["k"], row["last_step"]): round(row["estimate"]) for row in rows} == found
 
@@ -74,13 +73,12 @@ def test_bounded_counts_on_the_command_line(bound: tuple[str, str], tmp_path: Pa
     log.write_text("who,at\na,0\na,1\na,3\na,4\nb,0\nc,4\n")
     columns = ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
     asked = ("--window", "rolling:1", *bound, *PRESENCE)
-    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out)
-    assert outcome.code == 0, outcome.err
+    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out).must_work()
     written = json.loads(out.read_text())
     assert [round(row["estimate"]) for row in written["rows"]] == [2, 1, 0, 0, 1, 0]
     assert "bounded count" in " ".join(outcome.err.split())
-    assert run("stream", "create", state, *columns, "--horizon", "6", *asked).code == 0
-    assert run("stream", "advance", state, log, "--through", "6", "-o", tmp_path / "rows.json").code == 0
+    run("stream", "create", state, *columns, "--horizon", "6", *asked).must_work()
+    run("stream", "advance", state, log, "--through", "6", "-o", tmp_path / "rows.json").must_work()
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert [round(row["estimate"]) for row in rows] == [2, 1, 0, 0, 1, 0]
     planned = run("plan", "--window", "rolling:7", *bound, "--unit", "event", "--epsilon", "1", "--steps", "9")
@@ -94,8 +92,7 @@ def test_what_was_lost_on_the_command_line(bound: tuple[str, str], tmp_path: Pat
     log.write_text("who,at\na,0\na,1\na,3\na,4\nb,0\nc,4\n")
     columns = ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
     asked = ("--window", "rolling:1", *bound, *PRESENCE, "--estimate-loss")
-    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out)
-    assert outcome.code == 0, outcome.err
+    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out).must_work()
     loss = json.loads(out.read_text())["metadata"]["loss"]
     assert (round(loss["estimate"]), loss["budget_share"]) == (1, 0.05)
     assert f"{loss['of']}, which were counted in part: 1" in " ".join(outcome.err.split())

@@ -28,8 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def released(*words: str) -> list[int]:
     """The counts of a release, in the order of its rows."""
-    outcome = run("release", *words, *SURE, "-o", "out.json", "--force")
-    assert outcome.code == 0, outcome.err
+    run("release", *words, *SURE, "-o", "out.json", "--force").must_work()
     return [round(row["estimate"]) for row in json.loads(Path("out.json").read_text())["rows"]]
 
 
@@ -86,7 +85,7 @@ def test_check_reads_it_without_being_told_how(write: Callable[[], tuple[str, ..
     columns = words[words.index("--item") : words.index("--item") + 2]
     time = words[words.index("--time") : words.index("--time") + 2]
     outcome = run("check", words[0], *columns, *time, *names, "--start", "2012-07-01", "--end", "2012-07-08", "--json")
-    assert outcome.code == 0, outcome.err
+    outcome.must_work()
     found = json.loads(outcome.out)
     assert found["items_inside"] == 7
     assert found["bad_rows"] == 0

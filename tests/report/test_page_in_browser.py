@@ -211,7 +211,7 @@ def test_what_changed_is_told_with_an_error_that_is_proved(browser: Browser, rep
         assert high - low >= 2 * 1.95 * (one.std_error + other.std_error) - 2
 
 
-@pytest.mark.parametrize(("width", "schemes"), [(1280, ("light", "dark")), (390, ("dark", "light"))], ids=str)
+@pytest.mark.parametrize(("width", "schemes"), [(1280, ("light", "dark")), (360, ("dark", "light"))], ids=str)
 def test_nothing_is_in_the_way_of_anyone(
     browser: Browser, everything: Path, width: int, schemes: tuple[Literal["light", "dark"], ...]
 ) -> None:

@@ -292,12 +292,13 @@ def cells(values: Floats, breaks: Sequence[float], strength: Floats) -> str:
     """
     tall, wide = values.shape
     drawn: dict[tuple[int, float], list[str]] = {}
-    shades = np.where(np.isfinite(values), np.searchsorted(breaks, values, side="right") + 10 * strength, np.nan)
+    colours = np.searchsorted(breaks, values, side="right")
+    shades = np.where(np.isfinite(values), colours + 10 * strength, -1.0)
     for row in range(tall):
         ends = np.flatnonzero(shades[row, 1:] != shades[row, :-1]) + 1
         for start, stop in zip(np.r_[0, ends], np.r_[ends, wide], strict=True):
-            if np.isfinite(values[row, start]):
-                shade = int(np.searchsorted(breaks, values[row, start], side="right")), float(strength[row, start])
+            if shades[row, start] >= 0:
+                shade = int(colours[row, start]), float(strength[row, start])
                 run = f"M{start} {tall - 1 - row}h{stop - start}v1h-{stop - start}z"
                 drawn.setdefault(shade, []).append(run)
     filled = "".join(

@@ -19,16 +19,8 @@ EVENT = ("--unit", "event", "--epsilon", "1")
 
 @pytest.mark.slow
 def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
-    outcome = run(
-        *("audit", "--window", "rolling:3", "--at-least", "2"),
-        *EVENT,
-        "--steps",
-        "5",
-        "--runs",
-        "400",
-        "--draws",
-        "600",
-    ).must_work()
+    asked = ["--window", "rolling:3", "--at-least", "2", "--steps", "5", "--runs", "400", "--draws", "600"]
+    outcome = run("audit", *asked, *EVENT).must_work()
     for words in (
         "Claim: epsilon = 1 (pure) for unit 'event', 5 steps",
         "rolling:3: direct, discrete Laplace noise",

@@ -57,10 +57,8 @@ def test_more_active_steps_than_there_are_change_nothing(kind: str, log: Path, t
 def test_the_audit_knows_the_rule(stream: tuple[str, ...]) -> None:
     budget = ("--unit", "item-per:2", "--epsilon", "1", "--steps", "4")
     checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--json")
-    outcome = run("audit", *ONCE, *budget, *checks, *stream)
-    assert outcome.code == 0, outcome.out + outcome.err
-    noise = run("audit", *ONCE, *budget, "--check", "noise", "--draws", "500", *stream)
-    assert noise.code == 0, noise.out + noise.err
+    run("audit", *ONCE, *budget, *checks, *stream).must_work()
+    run("audit", *ONCE, *budget, "--check", "noise", "--draws", "500", *stream).must_work()
 
 
 PRESENCE = ("--unit", "item-add-remove", "--epsilon", "1e9", "--delta", "1e-6")
@@ -116,8 +114,7 @@ def test_what_was_lost_on_the_command_line(bound: tuple[str, str], tmp_path: Pat
 def test_the_audit_knows_what_is_lost(bound: tuple[str, str]) -> None:
     asked = ("--window", "rolling:2", *bound, "--unit", "item", "--rho", "1", "--steps", "4", "--estimate-loss", "0.5")
     checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--check", "black-box")
-    outcome = run("audit", *asked, *checks, "--runs", "300", "--json")
-    assert outcome.code == 0, outcome.out + outcome.err
+    outcome = run("audit", *asked, *checks, "--runs", "300", "--json").must_work()
     assert 0.5 < json.loads(outcome.out)["exact"]["of_certified"] <= 1
 
 
@@ -132,8 +129,7 @@ def test_the_audit_knows_bounds(bound: tuple[str, str], unit: str, stream: tuple
     in_stream, in_release = (True, "--max-runs", "item"), [(False, "--max-runs", "item-add-remove")]
     in_release += [(False, "--max-occurrences", "item")]
     replayed = ("--check", "replay") if (bool(stream), bound[0], unit) in [in_stream, *in_release] else ()
-    outcome = run("audit", *asked, "--check", "exact", "--check", "encoding", *replayed, "--json", *stream)
-    assert outcome.code == 0, outcome.out + outcome.err
+    outcome = run("audit", *asked, "--check", "exact", "--check", "encoding", *replayed, "--json", *stream).must_work()
     found = json.loads(outcome.out)["exact"]
     assert found["compared"] == "every neighbour"
     assert 0.3 < found["of_certified"] <= 1

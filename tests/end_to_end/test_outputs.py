@@ -167,20 +167,7 @@ def test_a_report_never_replaces_its_release(log: Path, tmp_path: Path) -> None:
 
 def test_a_stream_never_replaces_its_state_its_ledger_or_its_log(log: Path, tmp_path: Path, ledger: Path) -> None:
     state = tmp_path / "state.json"
-    options = [
-        "--item",
-        "who",
-        "--time",
-        "at",
-        "--start",
-        "2013-01-01",
-        "--window",
-        "rolling:7",
-        "--unit",
-        "event",
-        "--epsilon",
-        "0.1",
-    ]
+    options = shlex.split("--item who --time at --start 2013-01-01 --window rolling:7 --unit event --epsilon 0.1")
     bought = ("--ledger", ledger, "--dataset", "d")
     run("stream", "create", state, *options, *bought).must_work()
     soft = tmp_path / "soft.json"

@@ -247,8 +247,8 @@ def test_a_ledger_returns_the_same_months_again(tmp_path: Path) -> None:
 def test_plans_are_audited_and_exported(tmp_path: Path, unit: str) -> None:
     asked = ("--window", "tumbling:3", "--window", "to-date:3", "--at-least", "2", "--unit", unit, "--epsilon", "1")
     run("audit", *asked, "--steps", "7", "--check", "exact").must_work()
-    months = ("--window", "tumbling:month", *asked[4:], "--steps", "6")
-    months += ("--start", "2013-01-29", "--time-zone", "Asia/Tokyo")
+    where = ("--start", "2013-01-29", "--steps", "6", "--time-zone", "Asia/Tokyo")
+    months = ("--window", "tumbling:month", *asked[4:], *where)
     run("audit", *months, "--check", "exact", "--check", "replay", "--check", "encoding").must_work()
     out = tmp_path / "plan.npz"
     run("plan", *asked, "--steps", "40", "--export", out).must_work()

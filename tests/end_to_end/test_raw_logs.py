@@ -151,8 +151,8 @@ def test_times_in_a_gap_of_the_clock_are_read_with_the_offset_before_it() -> Non
 
     And 01:30 on the night it shows that twice is the first of the two.
     """
-    asked = ("--item", "who", "--time", "at", "--time-zone", "America/New_York")
-    asked += ("--step", "1h", "--window", "rolling:1")
+    clock = ("--time-zone", "America/New_York", "--step", "1h")
+    asked = ("--item", "who", "--time", "at", *clock, "--window", "rolling:1")
     Path("gap.csv").write_text("who,at\na,2013-03-10T02:30\nb,2013-03-10T03:30\n")
     gap = ("--start", "2013-03-10T00:00", "--end", "2013-03-10T05:00")
     assert released("gap.csv", *asked, *gap) == [0, 0, 2, 0], "hours of 00, 01, 03 and 04"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from dpwindows.errors import InputError
+from dpwindows.release.plot import Plot
 from dpwindows.report import chosen, preview
 from dpwindows.report.charts import counts, times
 from dpwindows.report.clock import Clock
@@ -204,6 +206,20 @@ def test_cut_windows_are_dashed_and_meet_the_whole_ones() -> None:
     assert not whole[1]
     assert dashed[0].rpartition("L")[2] == whole[0].partition("L")[0]
     assert any(note.startswith("Dashed") for note in figure.notes)
+
+
+def test_a_plot_is_saved_as_a_picture_or_a_page_and_replaces_nothing(tmp_path: Path) -> None:
+    plot = Plot(SHAPES["rolling"], about())
+    assert "<svg" in plot._repr_html_()
+    for name, begin in (("plot.svg", "<svg xmlns"), ("plot.html", "<!DOCTYPE html>")):
+        plot.save(tmp_path / name)
+        written = (tmp_path / name).read_text(encoding="utf-8")
+        assert written.startswith(begin)
+        with pytest.raises(InputError, match="exists already"):
+            plot.save(tmp_path / name)
+        plot.save(tmp_path / name, force=True)
+    with pytest.raises(InputError, match=r"must end in \.html or \.svg"):
+        plot.save(tmp_path / "plot.png")
 
 
 def test_no_rows() -> None:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from dpwindows.demo import write_flights
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure
 from dpwindows.release.run import draw_estimates
+from dpwindows.report.charts import COLOURS, Chart, dot, names, picture, powers
 
 YEAR = dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York")
 APPROXIMATE, PURE = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)
@@ -231,28 +232,23 @@ def together_plan(lengths: Sequence[int]) -> dw.Plan:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw the table as a chart on a logarithmic scale."""
-    import altair as alt
-
-    points = [
-        {"cell": row.name, "who": who, "error": error}
-        for row in rows
-        for who, error in (
-            ("the paper's", row.paper),
-            ("independent noise", row.direct),
-            ("dpwindows", row.forecast),
-            ("limit", row.limit),
-        )
+    kinds = {
+        "limit": [row.limit for row in rows],
+        "dpwindows": [row.forecast for row in rows],
+        "independent noise": [row.direct for row in rows],
+        "the paper's": [row.paper for row in rows],
+    }
+    x = powers(error for errors in kinds.values() for error in errors if error)
+    y = names([row.name for row in rows])
+    dots = [
+        dot(x.share(error), 1 - y.share(place), colour, hollow=who == "limit")
+        for colour, (who, errors) in zip(COLOURS, kinds.items(), strict=False)
+        for (place, _), error in zip(y.marks, errors, strict=True)
         if error
     ]
-    order = ["limit", "dpwindows", "independent noise", "the paper's"]
-    chart = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=70, opacity=0.9)
-    chart = chart.encode(
-        x=alt.X("error:Q", scale=alt.Scale(type="log"), title="standard error (counts), rms over a year"),
-        y=alt.Y("cell:N", sort=None, title=None, axis=alt.Axis(labelLimit=320, grid=True)),
-        color=alt.Color("who:N", title=None, sort=order, scale=alt.Scale(domain=order)),
-        shape=alt.Shape("who:N", title=None, sort=order, scale=alt.Scale(domain=order)),
-    ).properties(width=520)
-    chart.save(str(path))
+    chart = Chart("How exact the released numbers are", x, y, "standard error (counts), rms over a year")
+    drawn = replace(chart, dots="".join(dots), legend=tuple(zip(COLOURS, kinds, strict=False)), height=20 * len(rows))
+    path.write_text(picture([drawn]), encoding="utf-8")
 
 
 def count_in(log: Path, wanted: Wanted) -> ExactAnswers:
@@ -264,7 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repeats", type=int, default=40, help="releases to measure the error on")
     parser.add_argument("--cells", nargs="*", default=[], help="only cells whose name holds one of these words")
-    parser.add_argument("--chart", type=Path, help="also draw a chart (.svg, .png or .html)")
+    parser.add_argument("--chart", type=Path, help="also draw a chart (.svg)")
     parser.add_argument("--json", type=Path, help="also write the figures")
     arguments = parser.parse_args()
     chosen = [cell for cell in cells() if not arguments.cells or any(word in cell.name for word in arguments.cells)]

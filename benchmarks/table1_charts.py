@@ -7,18 +7,19 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-import altair as alt
+import numpy as np
 
 from dpwindows.ask.privacy import ApproxDP, EventLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.report.charts import COLOURS, Chart, dot, path, picture, powers
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
 
 _BUDGET = ApproxDP(1.0, 1e-6)
 _AXES = {"T": "steps T", "W": "window length W", "k": "k"}
-_DATA = {"hard": "hard instance", "flights": "flights"}
-_SIZE = {"width": 300, "height": 260}
+# What was measured, and how its dots are filled.
+_DATA = {"hard": False, "flights": True}
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,7 @@ def draw(rows: list[dict[str, Any]], directory: Path) -> None:
         drawn = [_panel(panel, [row for row in rows if _shown(panel, row)]) for panel in panels]
         if name == "table1-k":
             drawn.append(_saturation(rows))
-        pairs = [alt.hconcat(*drawn[i : i + 2]).resolve_scale(color="independent") for i in range(0, len(drawn), 2)]
-        grid = alt.vconcat(*pairs).resolve_scale(color="independent")
-        grid = grid.configure_view(stroke="#ddd").configure_axis(gridOpacity=0.4, tickCount=6)
-        grid.save(str(directory / f"{name}.svg"))
+        (directory / f"{name}.svg").write_text(picture(drawn, columns=2), encoding="utf-8")
 
 
 def _shown(panel: Panel, row: dict[str, Any]) -> bool:
@@ -78,32 +76,36 @@ def _label(row: dict[str, Any]) -> str:
     return f"{row['who']}, {budget}: {row['law']}"
 
 
-def _panel(panel: Panel, rows: list[dict[str, Any]]) -> alt.LayerChart:
-    measured, laws = [], []
+def _panel(panel: Panel, rows: list[dict[str, Any]]) -> Chart:
+    laws = {}
     for row in rows:
         # The law's constant is that of the last forecast.
         constant = row["points"][-1]["forecast"] / row["points"][-1]["law"]
-        for point in row["points"]:
-            base = {"x": point["value"], "series": _label(row)}
-            measured += [{**base, "error": point[data], "data": name} for data, name in _DATA.items()]
-            laws.append({**base, "error": constant * point["law"]})
-    return _layers(panel.title, panel.parameter, measured, laws)
+        laws[_label(row)] = [constant * point["law"] for point in row["points"]]
+    return _lines(panel.title, panel.parameter, laws, {_label(row): row["points"] for row in rows})
 
 
-def _layers(title: str, parameter: str, measured: list[dict[str, Any]], lines: list[dict[str, Any]]) -> alt.LayerChart:
-    axes = {
-        "x": alt.X("x:Q", scale=alt.Scale(type="log", nice=False, padding=12), title=_AXES[parameter]),
-        "y": alt.Y("error:Q", scale=alt.Scale(type="log"), title="error (counts, rms)"),
-        "color": alt.Color(
-            "series:N", title=None, legend=alt.Legend(orient="bottom", columns=1, labelLimit=300, symbolType="stroke")
-        ),
-    }
-    shape = alt.Shape(
-        "data:N", title=None, legend=alt.Legend(orient="bottom"), scale=alt.Scale(range=["circle", "cross"])
-    )
-    points = alt.Chart(alt.Data(values=measured)).mark_point(size=45, opacity=0.8).encode(**axes, shape=shape)
-    curves = alt.Chart(alt.Data(values=lines)).mark_line(strokeWidth=1.2).encode(**axes)
-    return alt.layer(curves, points).properties(title=title, **_SIZE)
+def _lines(
+    title: str, parameter: str, lines: dict[str, list[float]], measured: dict[str, list[dict[str, Any]]]
+) -> Chart:
+    """Lines over the places of what was measured, and what was measured as dots; each name has a colour."""
+    places = next(iter(measured.values()))
+    names = dict(zip(dict.fromkeys((*lines, *measured)), COLOURS, strict=False))
+    dots = [
+        (name, point["value"], point[data], data) for name, of in measured.items() for point in of for data in _DATA
+    ]
+    x = powers(point["value"] for of in measured.values() for point in of)
+    y = powers([*(error for line in lines.values() for error in line), *(error for _, _, error, _ in dots)])
+    curves = ""
+    for name, line in lines.items():
+        values = [point["value"] for point in measured.get(name, places)]
+        curves += (
+            f'<path d="{path(x.share(values), 1 - y.share(np.array(line)))}" class="line" stroke="{names[name]}"/>'
+        )
+    placed = (dot(x.share(at), 1 - y.share(error), names[name], hollow=_DATA[data]) for name, at, error, data in dots)
+    legend = tuple((colour, name) for name, colour in names.items())
+    said = "Error in counts, rms; dots: measured on the hard instance (full) and on flights (hollow); lines: the laws."
+    return Chart(title, x, y, _AXES[parameter], curves, "".join(placed), legend, (said,))
 
 
 def _saturated(length: int) -> float:
@@ -112,24 +114,17 @@ def _saturated(length: int) -> float:
     return min((sqrt(block) + sqrt(-(-block // shift))) / 2 for block, shift in blocks)
 
 
-def _saturation(rows: list[dict[str, Any]]) -> alt.LayerChart:
+def _saturation(rows: list[dict[str, Any]]) -> Chart:
     """Rolling counts at event level as k grows up to the window's length, between what is proved about them."""
     (row,) = (row for row in rows if row["law"] == "sqrt(W)")
     length, steps = row["points"][0]["setting"]["length"], row["points"][0]["setting"]["steps"]
     unit = unit_scale(_BUDGET, GAUSSIAN)
-    lines = []
-    for point in row["points"]:
-        k = point["value"]
-        found = limit(Rolling(length), k, EventLevel(), steps)
-        levels = {
-            "noise on every answer: sqrt(W)": sqrt(length),
-            "proved for every k: sqrt(W)/2 + ...": _saturated(length),
-            "limit of Gaussian noise": found or 0.0,
-        }
-        lines += [{"x": k, "series": name, "error": unit * value} for name, value in levels.items()]
-    measured = [
-        {"x": point["value"], "series": "ours, approximate", "error": point[data], "data": name}
-        for point in row["points"]
-        for data, name in _DATA.items()
-    ]
-    return _layers(f"rolling:{length}, event level: the error saturates", "k", measured, lines)
+    limits = [limit(Rolling(length), point["value"], EventLevel(), steps) or 0.0 for point in row["points"]]
+    levels = {
+        "noise on every answer: sqrt(W)": [sqrt(length)] * len(limits),
+        "proved for every k: sqrt(W)/2 + ...": [_saturated(length)] * len(limits),
+        "limit of Gaussian noise": limits,
+    }
+    lines = {name: [unit * value for value in values] for name, values in levels.items()}
+    title = f"rolling:{length}, event level: the error saturates"
+    return _lines(title, "k", lines, {"ours, approximate": row["points"]})

@@ -1,4 +1,4 @@
-"""Progress of long work: what a line says, and to whom."""
+"""Progress of long work: what is shown, and to whom."""
 
 from __future__ import annotations
 
@@ -7,43 +7,58 @@ import time
 
 import pytest
 
-from dpwindows.progress import QUIET, bar_text, painted, working
+from dpwindows.progress import QUIET, show_progress
 from tests.patience import PATIENCE
 from tests.terminal import Terminal
 
 
-def test_the_bar_tells_how_long_it_will_still_take() -> None:
-    assert bar_text("counting", 50.0, 30.0) == "counting [" + "#" * 15 + "." * 15 + "]  50 %, 0:30 left"
-    assert bar_text("counting", 10.0, 800.0).endswith(" 10 %, 2:00:00 left")
-    assert bar_text("counting", -1.0, 5.0).endswith("  0 %"), "nothing is known yet"
-    assert bar_text("counting", 100.0, 5.0).endswith("100 %, 0:00 left")
-    assert working("planning")(65.2) == "planning, 1:05 so far"
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_a_line_is_shown_after_a_while_and_erased(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """In the test itself: pytest has standard error of its own from there on."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("dpwindows.progress._DELAY", 0.01)
-    monkeypatch.setattr("dpwindows.progress._INTERVAL", 0.01)
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    token = QUIET.set(quiet)
-    until = time.monotonic() + (0.1 if quiet else PATIENCE)
+    stand_in = Terminal()
+    monkeypatch.setattr("sys.stderr", stand_in)
+    return stand_in
+
+
+def wait_for(pattern: str, terminal: Terminal, seconds: float = PATIENCE) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if re.search(pattern, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", "".join(terminal.written))):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_work_of_unknown_length_tells_the_time_so_far_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    with show_progress("planning"):
+        assert wait_for(r"planning .* \d:\d\d:\d\d so far", terminal)
+    assert re.search(r"\x1b\[(?:1A\x1b\[)?2K", terminal.written[-1])
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_work_of_known_length_tells_its_share(monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    found = iter([-1.0, 10.0])
+    with show_progress("counting", 20, done=(lambda: next(found, 5.0)) if asked else None) as advance:
+        if not asked:
+            advance(5)
+        assert wait_for(r"counting .* 25% .* left", terminal)
+
+
+@pytest.mark.parametrize("why", ["quiet", "short", "no terminal", "not wanted"])
+def test_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    if why == "short":
+        monkeypatch.setattr("dpwindows.progress._DELAY", PATIENCE)
+    if why == "no terminal":
+        monkeypatch.setattr(terminal, "isatty", lambda: False)
+    token = QUIET.set(why == "quiet")
     try:
-        with painted(working("planning")):
-            while not terminal.written and time.monotonic() < until:
-                time.sleep(0.01)
+        with show_progress("planning", shown=why != "not wanted"):
+            assert not wait_for(".", terminal, 0 if why == "short" else 0.1)
     finally:
         QUIET.reset(token)
-    assert bool(terminal.written) is not quiet
-    if not quiet:
-        assert re.fullmatch(r"\rplanning, \d+:\d\d so far", terminal.written[0])
-        assert terminal.written[-1].strip() == ""
-
-
-def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpwindows.progress._DELAY", PATIENCE)
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    with painted(working("planning")):
-        pass
     assert terminal.written == []

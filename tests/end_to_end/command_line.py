@@ -22,6 +22,17 @@ class Outcome:
     out: str
     err: str
 
+    def must_work(self) -> Outcome:
+        """Fail with what was said unless the command did what was asked."""
+        assert self.code == 0, self
+        return self
+
+    def must_refuse(self, part: str) -> Outcome:
+        """Fail unless the command was refused with a message that has this part."""
+        assert self.code == 2, self
+        assert part in self.err
+        return self
+
 
 def run(*arguments: str | Path) -> Outcome:
     """Run `dpwindows ARGUMENTS` in this process."""

@@ -19,17 +19,8 @@ EVENT = ("--unit", "event", "--epsilon", "1")
 
 @pytest.mark.slow
 def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
-    outcome = run(
-        *("audit", "--window", "rolling:3", "--at-least", "2"),
-        *EVENT,
-        "--steps",
-        "5",
-        "--runs",
-        "400",
-        "--draws",
-        "600",
-    )
-    assert outcome.code == 0, outcome.err
+    asked = ["--window", "rolling:3", "--at-least", "2", "--steps", "5", "--runs", "400", "--draws", "600"]
+    outcome = run("audit", *asked, *EVENT).must_work()
     for words in (
         "Claim: epsilon = 1 (pure) for unit 'event', 5 steps",
         "rolling:3: direct, discrete Laplace noise",
@@ -57,8 +48,7 @@ def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
 @pytest.mark.parametrize("privacy", [EVENT, (*EVENT, "--delta", "0.1"), ("--unit", "item", "--rho", "0.5")], ids=str)
 def test_findings_as_json(privacy: tuple[str, ...]) -> None:
     asked = ("--window", "rolling:2", "--window", "any", "--exactly", "1", *privacy, "--steps", "4")
-    outcome = run("audit", *asked, "--runs", "200", "--draws", "300", "--json")
-    assert outcome.code == 0, outcome.err
+    outcome = run("audit", *asked, "--runs", "200", "--draws", "300", "--json").must_work()
     found = json.loads(outcome.out)
     assert found["within_the_claim"] is True
     exact, seen = found["exact"], found["black_box"]
@@ -77,12 +67,10 @@ def test_findings_as_json(privacy: tuple[str, ...]) -> None:
 
 def test_either_audit_can_be_left_out() -> None:
     asked = ("--window", "cumulative", "--unit", "item-add-remove", "--epsilon", "1", "--steps", "4")
-    exact = run("audit", *asked, "--exact")
-    assert exact.code == 0
+    exact = run("audit", *asked, "--exact").must_work()
     assert "Exact audit" in exact.out
     assert "Black-box" not in exact.out
-    seen = run("audit", *asked, "--black-box", "--runs", "200")
-    assert seen.code == 0
+    seen = run("audit", *asked, "--black-box", "--runs", "200").must_work()
     assert "Exact audit" not in seen.out
     assert "Black-box audit" in seen.out
     assert json.loads(run("audit", *asked, "--exact", "--json").out)["black_box"] is None
@@ -90,15 +78,13 @@ def test_either_audit_can_be_left_out() -> None:
 
 def test_long_horizons_are_searched_and_say_so() -> None:
     asked = ("--window", "rolling:7", "--unit", "item", "--rho", "0.5", "--steps", "40")
-    outcome = run("audit", *asked, "--exact")
-    assert outcome.code == 0, outcome.err
+    outcome = run("audit", *asked, "--exact").must_work()
     assert "the worst of the pairs that a search tried" in outcome.out
     assert "a search is no proof" in outcome.out
 
 
 def test_a_window_longer_than_the_audited_horizon_is_told() -> None:
-    outcome = run("audit", "--window", "rolling:28", *EVENT, "--steps", "5", "--exact")
-    assert outcome.code == 0
+    outcome = run("audit", "--window", "rolling:28", *EVENT, "--steps", "5", "--exact").must_work()
     assert "means cumulative here" in outcome.err
 
 
@@ -117,7 +103,7 @@ def test_half_the_noise_of_the_documented_example_exits_with_one(monkeypatch: py
     """What thousands of releases do not show: the noise by itself does, in a few hundred draws."""
     asked = ("--window", "rolling:7", "--at-least", "3", "--unit", "item-per:3", "--epsilon", "1", "--steps", "8")
     wanted = (*asked, "--check", "noise", "--draws", "400")
-    assert run("audit", *wanted).code == 0
+    run("audit", *wanted).must_work()
     draw = kernel.draw_noise
     monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 2, *more))
     outcome = run("audit", *wanted)
@@ -134,7 +120,7 @@ def test_an_encoding_that_heeds_the_data_exits_with_one(monkeypatch: pytest.Monk
         lambda self, answers, k: encode(self, answers, k) * (2 if answers.cumulative(k).max() > 2000 else 1),
     )
     asked = ("--window", "rolling:2", *EVENT, "--steps", "4")
-    assert run("audit", *asked, "--check", "exact").code == 0
+    run("audit", *asked, "--check", "exact").must_work()
     outcome = run("audit", *asked, "--check", "encoding", "--json")
     assert outcome.code == 1
     found = json.loads(outcome.out)
@@ -163,8 +149,7 @@ def test_a_stream_is_audited_step_by_step(monkeypatch: pytest.MonkeyPatch) -> No
     from dpwindows.stream import mechanism
 
     asked = ("--window", "rolling:2", "--unit", "event", "--rho", "0.5", "--steps", "3", "--stream", "--json")
-    outcome = run("audit", *asked, "--check", "noise", "--check", "replay", "--draws", "300")
-    assert outcome.code == 0, outcome.err
+    outcome = run("audit", *asked, "--check", "noise", "--check", "replay", "--draws", "300").must_work()
     found = json.loads(outcome.out)
     assert found["noise"]["verdict"] == "as stated"
     assert found["replay"]["verdict"] == "nothing but noise"
@@ -216,9 +201,7 @@ def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_bad_requests_are_refused(changed: tuple[str, ...], word: str) -> None:
-    outcome = run("audit", "--window", "rolling:2", *EVENT, *changed)
-    assert outcome.code == 2
-    assert word in outcome.err
+    outcome = run("audit", "--window", "rolling:2", *EVENT, *changed).must_refuse(word)
     assert outcome.err.count("Error") == 1
     assert "Traceback" not in outcome.err
 
@@ -226,16 +209,14 @@ def test_bad_requests_are_refused(changed: tuple[str, ...], word: str) -> None:
 @pytest.mark.slow
 def test_what_an_audit_will_take_is_said_and_can_be_allowed() -> None:
     asked = ("--window", "rolling:2", *EVENT, "--steps", "3", "--check", "black-box", "--runs", "3000")
-    refused = run("audit", *asked, "--max-minutes", "0.01")
-    assert refused.code == 2
-    assert "noise values, which takes about" in refused.err
+    refused = run("audit", *asked, "--max-minutes", "0.01").must_refuse("noise values, which takes about")
     assert "allowed 0.01 minutes" in refused.err
-    assert run("audit", *asked, "--max-minutes", "1").code == 0
+    run("audit", *asked, "--max-minutes", "1").must_work()
 
 
 def test_few_releases_are_said_to_show_nothing_and_to_be_no_fault() -> None:
     outcome = run("audit", "--window", "rolling:2", *EVENT, "--steps", "3", "--check", "black-box", "--runs", "100")
-    assert outcome.code == 0, outcome.err
+    outcome.must_work()
     said = " ".join(outcome.out.split())
     assert "which shows nothing of the 1 claimed there; that is no fault" in said
     assert "So few releases can only find a mechanism that has no privacy at all." in said

@@ -26,14 +26,12 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = ("--window", "rolling:1", "--window", "rolling:7", "--window", "cumulative", "--histogram", "2")
     data = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--end", "2013-01-29")
     out = folder / "out.parquet"
-    done = run("release", folder / "log.csv", *data, *asked, "--unit", "event", "--rho", "1e4", "-o", out)
-    assert done.code == 0, done.err
+    run("release", folder / "log.csv", *data, *asked, "--unit", "event", "--rho", "1e4", "-o", out).must_work()
     return out
 
 
 def told(*arguments: str | Path) -> dict[str, Any]:
-    outcome = run("count", *arguments, "--json")
-    assert outcome.code == 0, outcome.err
+    outcome = run("count", *arguments, "--json").must_work()
     found: dict[str, Any] = json.loads(outcome.out)
     return found
 
@@ -46,8 +44,7 @@ def test_one_number(released: Path) -> None:
     assert (found["window"], found["measure"], found["k"], found["confidence"]) == ("rolling:7", "at_least", 1, 0.95)
     assert round(told(released, *week, "--at-least", "2")["estimate"]) == 90
     assert round(told(released, *week, "--exactly", "1")["estimate"]) == 0
-    shown = run("count", released, *week)
-    assert shown.code == 0
+    shown = run("count", released, *week).must_work()
     assert "±" in shown.out
 
 
@@ -93,24 +90,21 @@ def test_an_interval_without_ends_is_null_in_json(released: Path) -> None:
     ],
 )
 def test_what_has_no_answer_is_refused(released: Path, options: tuple[str, ...], message: str) -> None:
-    refused = run("count", released, *WEEKS[0], *options)
-    assert refused.code == 2
-    assert message in refused.err
+    run("count", released, *WEEKS[0], *options).must_refuse(message)
 
 
 @pytest.mark.slow
 def test_steps_of_a_stream_answer_too(tmp_path: Path) -> None:
     state, out = tmp_path / "s.state", tmp_path / "all.parquet"
     asked = ("--window", "rolling:2", "--window", "cumulative", "--unit", "event", "--rho", "1e4")
-    made = run("stream", "create", state, "--item", "who", "--time", "at", "--start", "0", "--step", "1", *asked)
-    assert made.code == 0, made.err
+    run("stream", "create", state, "--item", "who", "--time", "at", "--start", "0", "--step", "1", *asked).must_work()
     for step in range(5):
         path = tmp_path / f"{step}.csv"
         path.write_text("who,at\n" + "".join(f"u{user},{step}\n" for user in range(10 * step, 10 * step + 20)))
         assert (
             run("stream", "advance", state, path, "--through", str(step + 1), "-o", tmp_path / f"{step}.json").code == 0
         )
-    assert run("stream", "show", state, "-o", out).code == 0
+    run("stream", "show", state, "-o", out).must_work()
     assert round(told(out, "3", "5", "--minus", "0", "2")["estimate"]) == 0
     assert round(told(out, "3", "5", "--new")["estimate"]) == 20
     assert round(told(out, "3", "5", "--returning")["estimate"]) == 10
@@ -124,8 +118,7 @@ def test_groups_answer_each_with_its_own_noise(tmp_path: Path) -> None:
     log.write_text("who,at,site\n" + "\n".join(lines))
     asked = ("--window", "rolling:2", "--by", "site", "--values", "A,B", "--totals", "0.5")
     data = ("--item", "who", "--time", "at", "--start", "0", "--end", "6", "--step", "1")
-    done = run("release", log, *data, *asked, "--unit", "event", "--rho", "1e6", "-o", out)
-    assert done.code == 0, done.err
+    run("release", log, *data, *asked, "--unit", "event", "--rho", "1e6", "-o", out).must_work()
     weeks, site = ("3", "5", "--minus", "1", "3"), ("--group", "site=A")
     assert round(told(out, "3", "5", *site)["estimate"]) == 40
     assert round(told(out, *weeks, *site)["estimate"]) == 40 - 41
@@ -137,6 +130,4 @@ def test_groups_answer_each_with_its_own_noise(tmp_path: Path) -> None:
     one, other = (release.count(3, 5, group={"site": name}) for name in ("A", "B"))
     apart = release.difference(dw.Window(3, 5, group={"site": "A"}), dw.Window(3, 5, group={"site": "B"}))
     assert apart.std_error == pytest.approx(math.hypot(one.std_error, other.std_error), rel=1e-6)
-    refused = run("count", out, "3", "5", "--group", "site")
-    assert refused.code == 2
-    assert "--group takes COLUMN=VALUE" in refused.err
+    run("count", out, "3", "5", "--group", "site").must_refuse("--group takes COLUMN=VALUE")

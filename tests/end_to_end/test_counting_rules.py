@@ -25,15 +25,14 @@ def log(tmp_path: Path) -> Path:
 
 def test_active_steps_on_the_command_line(log: Path, tmp_path: Path) -> None:
     out, columns = tmp_path / "out.json", ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
-    outcome = run("release", log, *columns, "--end", "3", *ONCE, *ALMOST_EXACT, "-o", out)
-    assert outcome.code == 0, outcome.err
+    outcome = run("release", log, *columns, "--end", "3", *ONCE, *ALMOST_EXACT, "-o", out).must_work()
     written = json.loads(out.read_text())
     found = {(row["k"], row["last_step"]): round(row["estimate"]) for row in written["rows"]}
     assert found == {(1, 1): 2, (1, 2): 2, (1, 3): 1, (2, 1): 0, (2, 2): 1, (2, 3): 0}
     assert "at most once in a step" in " ".join(outcome.err.split())
     state = tmp_path / "state"
-    assert run("stream", "create", state, *columns, *ONCE, *ALMOST_EXACT).code == 0
-    assert run("stream", "advance", state, log, "--through", "3", "-o", tmp_path / "rows.json").code == 0
+    run("stream", "create", state, *columns, *ONCE, *ALMOST_EXACT).must_work()
+    run("stream", "advance", state, log, "--through", "3", "-o", tmp_path / "rows.json").must_work()
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert {(row["k"], row["last_step"]): round(row["estimate"]) for row in rows} == found
 
@@ -58,10 +57,8 @@ def test_more_active_steps_than_there_are_change_nothing(kind: str, log: Path, t
 def test_the_audit_knows_the_rule(stream: tuple[str, ...]) -> None:
     budget = ("--unit", "item-per:2", "--epsilon", "1", "--steps", "4")
     checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--json")
-    outcome = run("audit", *ONCE, *budget, *checks, *stream)
-    assert outcome.code == 0, outcome.out + outcome.err
-    noise = run("audit", *ONCE, *budget, "--check", "noise", "--draws", "500", *stream)
-    assert noise.code == 0, noise.out + noise.err
+    run("audit", *ONCE, *budget, *checks, *stream).must_work()
+    run("audit", *ONCE, *budget, "--check", "noise", "--draws", "500", *stream).must_work()
 
 
 PRESENCE = ("--unit", "item-add-remove", "--epsilon", "1e9", "--delta", "1e-6")
@@ -74,13 +71,12 @@ def test_bounded_counts_on_the_command_line(bound: tuple[str, str], tmp_path: Pa
     log.write_text("who,at\na,0\na,1\na,3\na,4\nb,0\nc,4\n")
     columns = ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
     asked = ("--window", "rolling:1", *bound, *PRESENCE)
-    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out)
-    assert outcome.code == 0, outcome.err
+    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out).must_work()
     written = json.loads(out.read_text())
     assert [round(row["estimate"]) for row in written["rows"]] == [2, 1, 0, 0, 1, 0]
     assert "bounded count" in " ".join(outcome.err.split())
-    assert run("stream", "create", state, *columns, "--horizon", "6", *asked).code == 0
-    assert run("stream", "advance", state, log, "--through", "6", "-o", tmp_path / "rows.json").code == 0
+    run("stream", "create", state, *columns, "--horizon", "6", *asked).must_work()
+    run("stream", "advance", state, log, "--through", "6", "-o", tmp_path / "rows.json").must_work()
     rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert [round(row["estimate"]) for row in rows] == [2, 1, 0, 0, 1, 0]
     planned = run("plan", "--window", "rolling:7", *bound, "--unit", "event", "--epsilon", "1", "--steps", "9")
@@ -94,8 +90,7 @@ def test_what_was_lost_on_the_command_line(bound: tuple[str, str], tmp_path: Pat
     log.write_text("who,at\na,0\na,1\na,3\na,4\nb,0\nc,4\n")
     columns = ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
     asked = ("--window", "rolling:1", *bound, *PRESENCE, "--estimate-loss")
-    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out)
-    assert outcome.code == 0, outcome.err
+    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out).must_work()
     loss = json.loads(out.read_text())["metadata"]["loss"]
     assert (round(loss["estimate"]), loss["budget_share"]) == (1, 0.05)
     assert f"{loss['of']}, which were counted in part: 1" in " ".join(outcome.err.split())
@@ -119,8 +114,7 @@ def test_what_was_lost_on_the_command_line(bound: tuple[str, str], tmp_path: Pat
 def test_the_audit_knows_what_is_lost(bound: tuple[str, str]) -> None:
     asked = ("--window", "rolling:2", *bound, "--unit", "item", "--rho", "1", "--steps", "4", "--estimate-loss", "0.5")
     checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--check", "black-box")
-    outcome = run("audit", *asked, *checks, "--runs", "300", "--json")
-    assert outcome.code == 0, outcome.out + outcome.err
+    outcome = run("audit", *asked, *checks, "--runs", "300", "--json").must_work()
     assert 0.5 < json.loads(outcome.out)["exact"]["of_certified"] <= 1
 
 
@@ -135,8 +129,7 @@ def test_the_audit_knows_bounds(bound: tuple[str, str], unit: str, stream: tuple
     in_stream, in_release = (True, "--max-runs", "item"), [(False, "--max-runs", "item-add-remove")]
     in_release += [(False, "--max-occurrences", "item")]
     replayed = ("--check", "replay") if (bool(stream), bound[0], unit) in [in_stream, *in_release] else ()
-    outcome = run("audit", *asked, "--check", "exact", "--check", "encoding", *replayed, "--json", *stream)
-    assert outcome.code == 0, outcome.out + outcome.err
+    outcome = run("audit", *asked, "--check", "exact", "--check", "encoding", *replayed, "--json", *stream).must_work()
     found = json.loads(outcome.out)["exact"]
     assert found["compared"] == "every neighbour"
     assert 0.3 < found["of_certified"] <= 1

@@ -33,8 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(unit: str, epsilon: str = "1") -> None:
-    made = run("ledger", "create", "ledger.db", "--dataset", "d", "--unit", unit, "--epsilon", epsilon)
-    assert made.code == 0, made.err
+    run("ledger", "create", "ledger.db", "--dataset", "d", "--unit", unit, "--epsilon", epsilon).must_work()
 
 
 def release(*words: str, unit: str = "event", out: str = "out.json", item: str = "user", time: str = "at") -> Outcome:
@@ -172,29 +171,23 @@ def counts(outcome: Outcome) -> list[int]:
 
 
 def test_a_stream_reads_by_the_layout_it_was_created_with() -> None:
-    made = run("stream", "create", "s.state", "--item", "user", "--time", "at", *STREAM, *unnamed(NAMES))
-    assert made.code == 0, made.err
+    run("stream", "create", "s.state", "--item", "user", "--time", "at", *STREAM, *unnamed(NAMES)).must_work()
     first = run("stream", "advance", "s.state", "log.csv", "--through", "2013-02-01", "--json")
     assert counts(first) == [1]
     # The row is of January: in February it is late, and no option reads it by its other column.
     renamed = unnamed("user,friend,changed,at")
-    refused = run("stream", "advance", "s.state", "log.csv", "--through", "2013-03-01", *renamed)
-    assert refused.code == 2
-    assert "No such option" in refused.err
+    run("stream", "advance", "s.state", "log.csv", "--through", "2013-03-01", *renamed).must_refuse("No such option")
     ignored = run("stream", "advance", "s.state", "log.csv", "--through", "2013-03-01", "--late", "ignore", "--json")
     assert counts(ignored) == [0]
 
 
 def test_a_stream_keeps_its_delimiter() -> None:
     columns = ("--item", "user", "--time", "at", "--delimiter", "spaces")
-    made = run("stream", "create", "s.state", *columns, *STREAM)
-    assert made.code == 0, made.err
+    run("stream", "create", "s.state", *columns, *STREAM).must_work()
     Path("log.txt").write_text("user at\nann   2013-01-05\nbob 2013-01-06\n")
     assert counts(run("stream", "advance", "s.state", "log.txt", "--through", "2013-02-01", "--json")) == [2]
     Path("log.parquet").write_bytes(b"PAR1 and so on")
-    refused = run("stream", "advance", "s.state", "log.parquet", "--through", "2013-03-01")
-    assert refused.code == 2
-    assert "--delimiter" in refused.err
+    run("stream", "advance", "s.state", "log.parquet", "--through", "2013-03-01").must_refuse("--delimiter")
 
 
 def test_a_stream_and_a_release_of_one_dataset_know_one_column_by_one_place() -> None:
@@ -202,8 +195,7 @@ def test_a_stream_and_a_release_of_one_dataset_know_one_column_by_one_place() ->
     kept("event")
     spent = ("--epsilon", "1", "--ledger", "ledger.db", "--dataset", "d")
     asked = ("--start", "2013-02-01", "--step", "1mo", "--window", "cumulative", "--unit", "event", *spent)
-    made = run("stream", "create", "s.state", "--item", "user", "--time", "at", *asked, *unnamed(NAMES))
-    assert made.code == 0, made.err
+    run("stream", "create", "s.state", "--item", "user", "--time", "at", *asked, *unnamed(NAMES)).must_work()
     assert release(*JANUARY, *unnamed("user,friend,changed,at")).code == 2
     assert release(*JANUARY, *unnamed(NAMES)).code == 0
 
@@ -215,9 +207,7 @@ def test_columns_that_are_not_among_those_named_are_refused_before_anything_is_s
         assert refused.code == 2
         assert "--columns" in refused.err
         assert said in refused.err
-        made = run("stream", "create", "s.state", "--item", "user", "--time", "at", *STREAM, *unnamed(names))
-        assert made.code == 2
-        assert said in made.err
+        run("stream", "create", "s.state", "--item", "user", "--time", "at", *STREAM, *unnamed(names)).must_refuse(said)
     assert entries() == []
 
 

@@ -34,7 +34,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     path = tmp_path / "ledger.json"
-    assert run("ledger", "create", path, "--dataset", "d", "--unit", "event", "--epsilon", "1").code == 0
+    run("ledger", "create", path, "--dataset", "d", "--unit", "event", "--epsilon", "1").must_work()
     return path
 
 
@@ -154,7 +154,7 @@ def test_a_release_never_replaces_a_password_file(log: Path, tmp_path: Path) -> 
 
 def test_a_report_never_replaces_its_release(log: Path, tmp_path: Path) -> None:
     made = tmp_path / "out.csv"
-    assert run("release", log, *ASKED, "-o", made).code == 0
+    run("release", log, *ASKED, "-o", made).must_work()
     link = tmp_path / "page.html"
     for file in (made, tmp_path / "out.csv.meta.json"):
         link.unlink(missing_ok=True)
@@ -167,22 +167,9 @@ def test_a_report_never_replaces_its_release(log: Path, tmp_path: Path) -> None:
 
 def test_a_stream_never_replaces_its_state_its_ledger_or_its_log(log: Path, tmp_path: Path, ledger: Path) -> None:
     state = tmp_path / "state.json"
-    options = [
-        "--item",
-        "who",
-        "--time",
-        "at",
-        "--start",
-        "2013-01-01",
-        "--window",
-        "rolling:7",
-        "--unit",
-        "event",
-        "--epsilon",
-        "0.1",
-    ]
+    options = shlex.split("--item who --time at --start 2013-01-01 --window rolling:7 --unit event --epsilon 0.1")
     bought = ("--ledger", ledger, "--dataset", "d")
-    assert run("stream", "create", state, *options, *bought).code == 0
+    run("stream", "create", state, *options, *bought).must_work()
     soft = tmp_path / "soft.json"
     soft.symlink_to(state)
     before = contents(tmp_path)
@@ -282,8 +269,7 @@ def test_a_ledger_that_others_may_write_is_refused_and_may_be_looked_at(
         assert outcome.code == 2
         assert "others may write the ledger" in outcome.err
         assert "chmod 600" in outcome.err
-    shown = run("ledger", "show", ledger)
-    assert shown.code == 0
+    shown = run("ledger", "show", ledger).must_work()
     assert "others may write the ledger" in shown.err
     ledger.chmod(0o600)
     assert spent(ledger) == 0
@@ -293,13 +279,11 @@ def test_a_ledger_that_others_may_write_is_refused_and_may_be_looked_at(
 @pytest.mark.parametrize("checksum", [None, "sha256:" + "0" * 64])
 def test_no_page_is_drawn_of_a_release_without_its_checksum(log: Path, tmp_path: Path, checksum: str | None) -> None:
     made = tmp_path / "out.json"
-    assert run("release", log, *ASKED, "-o", made).code == 0
+    run("release", log, *ASKED, "-o", made).must_work()
     content = json.loads(made.read_text())
     content["metadata"]["checksum"] = checksum
     made.write_text(json.dumps(content))
-    refused = run("report", made, "-o", tmp_path / "page.html")
-    assert refused.code == 2
-    assert "checksum" in refused.err
+    run("report", made, "-o", tmp_path / "page.html").must_refuse("checksum")
     assert not (tmp_path / "page.html").exists()
 
 

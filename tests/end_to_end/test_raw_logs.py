@@ -28,8 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def released(*words: str) -> list[int]:
     """The counts of a release, in the order of its rows."""
-    outcome = run("release", *words, *SURE, "-o", "out.json", "--force")
-    assert outcome.code == 0, outcome.err
+    run("release", *words, *SURE, "-o", "out.json", "--force").must_work()
     return [round(row["estimate"]) for row in json.loads(Path("out.json").read_text())["rows"]]
 
 
@@ -86,7 +85,7 @@ def test_check_reads_it_without_being_told_how(write: Callable[[], tuple[str, ..
     columns = words[words.index("--item") : words.index("--item") + 2]
     time = words[words.index("--time") : words.index("--time") + 2]
     outcome = run("check", words[0], *columns, *time, *names, "--start", "2012-07-01", "--end", "2012-07-08", "--json")
-    assert outcome.code == 0, outcome.err
+    outcome.must_work()
     found = json.loads(outcome.out)
     assert found["items_inside"] == 7
     assert found["bad_rows"] == 0
@@ -152,18 +151,8 @@ def test_times_in_a_gap_of_the_clock_are_read_with_the_offset_before_it() -> Non
 
     And 01:30 on the night it shows that twice is the first of the two.
     """
-    asked = (
-        "--item",
-        "who",
-        "--time",
-        "at",
-        "--time-zone",
-        "America/New_York",
-        "--step",
-        "1h",
-        "--window",
-        "rolling:1",
-    )
+    clock = ("--time-zone", "America/New_York", "--step", "1h")
+    asked = ("--item", "who", "--time", "at", *clock, "--window", "rolling:1")
     Path("gap.csv").write_text("who,at\na,2013-03-10T02:30\nb,2013-03-10T03:30\n")
     gap = ("--start", "2013-03-10T00:00", "--end", "2013-03-10T05:00")
     assert released("gap.csv", *asked, *gap) == [0, 0, 2, 0], "hours of 00, 01, 03 and 04"

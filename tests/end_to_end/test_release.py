@@ -77,8 +77,7 @@ def test_without_noise_every_number_is_the_count_distinct(
     windows = ("--window", "cumulative", "--window", "rolling:7", "--window", "rolling:28", "--window", "any:9")
     counted = ("--at-least", "1", "--at-least", "3", "--exactly", "2")
     end = date(2013, 1, 1) + timedelta(days)
-    outcome = run("release", flights, *FLIGHTS, "--end", str(end), *ZONE, *windows, *counted, *privacy, "-o", out)
-    assert outcome.code == 0, outcome.err
+    run("release", flights, *FLIGHTS, "--end", str(end), *ZONE, *windows, *counted, *privacy, "-o", out).must_work()
     rows = rows_of(out)
     assert len(rows) == 3 * (3 * days + 9 * days - 36)
     assert [round(row["estimate"]) for row in rows] == expected(exact, rows)
@@ -90,8 +89,7 @@ def test_without_noise_every_number_is_the_count_distinct(
 def test_noise_is_as_large_as_the_standard_errors_say(flights: Path, exact: Exact, tmp_path: Path) -> None:
     out = tmp_path / "release.json"
     windows = ("--window", "rolling:7", "--window", "any:9", "--window", "cumulative")
-    outcome = run("release", flights, *DATA, *ZONE, *windows, *EVENT, "-o", out)
-    assert outcome.code == 0, outcome.err
+    run("release", flights, *DATA, *ZONE, *windows, *EVENT, "-o", out).must_work()
     rows = rows_of(out)
     errors = np.array([row["estimate"] for row in rows]) - np.array(expected(exact, rows))
     scaled = errors / np.array([row["std_error"] for row in rows])
@@ -106,10 +104,9 @@ def test_noise_is_as_large_as_the_standard_errors_say(flights: Path, exact: Exac
 @pytest.mark.slow
 def test_plan_and_release_agree_to_the_last_bit(flights: Path, tmp_path: Path) -> None:
     asked = ("--window", "rolling:28", "--window", "any:20", "--at-least", "1", "--exactly", "2", *EVENT)
-    planned = run("plan", *asked, "--start", "2013-01-01", "--end", "2014-01-01", *ZONE, "--json")
-    assert planned.code == 0, planned.err
+    planned = run("plan", *asked, "--start", "2013-01-01", "--end", "2014-01-01", *ZONE, "--json").must_work()
     out = tmp_path / "release.parquet"
-    assert run("release", flights, *DATA, *ZONE, *asked, "-o", out).code == 0
+    run("release", flights, *DATA, *ZONE, *asked, "-o", out).must_work()
     release = dw.Release.load(out)
     table = release.to_arrow()
     for entry in json.loads(planned.out)["queries"]:
@@ -125,7 +122,7 @@ def test_plan_and_release_agree_to_the_last_bit(flights: Path, tmp_path: Path) -
 def test_the_file_has_the_columns_and_metadata_of_the_format(flights: Path, tmp_path: Path) -> None:
     out = tmp_path / "release.parquet"
     asked = ("--window", "rolling:28", *EVENT)
-    assert run("release", flights, *DATA, *ZONE, *asked, "-o", out).code == 0
+    run("release", flights, *DATA, *ZONE, *asked, "-o", out).must_work()
     schema = pyarrow.parquet.read_schema(out)
     zoned = pa.timestamp("us", tz="America/New_York")
     assert [(field.name, field.type) for field in schema] == [
@@ -162,7 +159,7 @@ def test_the_file_has_the_columns_and_metadata_of_the_format(flights: Path, tmp_
 
 def test_raw_releases_have_no_consistent_numbers(flights: Path, tmp_path: Path) -> None:
     out = tmp_path / "release.parquet"
-    assert run("release", flights, *DATA, *ZONE, "--window", "rolling:28", *EVENT, "--raw", "-o", out).code == 0
+    run("release", flights, *DATA, *ZONE, "--window", "rolling:28", *EVENT, "--raw", "-o", out).must_work()
     assert pyarrow.parquet.read_table(out)["consistent"].null_count == 365
 
 
@@ -223,8 +220,7 @@ def test_an_empty_log_is_released_as_noise(tmp_path: Path) -> None:
     log.write_text("item,when\n")
     out = tmp_path / "release.csv"
     data = ("--item", "item", "--time", "when", "--start", "2013-01-01", "--end", "2013-03-01")
-    outcome = run("release", log, *data, "--window", "rolling:7", *EVENT, "-o", out)
-    assert outcome.code == 0, outcome.err
+    run("release", log, *data, "--window", "rolling:7", *EVENT, "-o", out).must_work()
     estimates = [row["estimate"] for row in rows_of(out)]
     assert len(estimates) == 59
     assert len(set(estimates)) > 50
@@ -238,7 +234,7 @@ def test_metadata_depends_on_the_plan_alone(tmp_path: Path) -> None:
         log.write_text("item,when\n" + rows)
         data = ("--item", "item", "--time", "when", "--start", "2013-01-01", "--end", "2013-02-01")
         asked = ("--window", "rolling:7", "--window", "any:3", "--at-least", "2")
-        assert run("release", log, *data, *asked, *EVENT, "-o", out).code == 0
+        run("release", log, *data, *asked, *EVENT, "-o", out).must_work()
         release = dw.Release.load(out)
         described.append({k: v for k, v in release.metadata.items() if k not in ("release_id", "released_at")})
         shapes.append(release.to_arrow().drop_columns(["estimate", "lower", "upper", "consistent"]))
@@ -252,8 +248,7 @@ def test_a_row_with_a_count_is_that_many_events(tmp_path: Path) -> None:
     out = tmp_path / "release.json"
     data = ("--item", "who", "--time", "at", "--count", "times", "--start", "0", "--end", "6", "--step", "1")
     asked = ("--window", "cumulative", "--at-least", "1", "--at-least", "2", "--at-least", "5", "--exactly", "1")
-    outcome = run("release", log, *data, *asked, "--unit", "event", "--epsilon", "1e12", "-o", out)
-    assert outcome.code == 0, outcome.err
+    run("release", log, *data, *asked, "--unit", "event", "--epsilon", "1e12", "-o", out).must_work()
     rounded: dict[str, list[int]] = {}
     for row in rows_of(out):
         rounded.setdefault(f"{row['measure']} {row['k']}", []).append(round(row["estimate"]))
@@ -272,8 +267,7 @@ def test_a_singleton_stream_may_be_compressed_and_says_so(tmp_path: Path) -> Non
     out = tmp_path / "release.parquet"
     data = ("--item", "who", "--time", "at", "--start", "0", "--end", "365", "--step", "1")
     asked = ("--window", "any", "--unit", "item", "--epsilon", "1", "--singleton")
-    outcome = run("release", log, *data, *asked, "-o", out)
-    assert outcome.code == 0, outcome.err
+    run("release", log, *data, *asked, "-o", out).must_work()
     release = dw.Release.load(out)
     assert release.metadata["measurements"][0]["strategy"].startswith("compressed(")
     assert "at most one event" in release.metadata["guarantee"]
@@ -287,12 +281,11 @@ def test_a_singleton_stream_may_be_compressed_and_says_so(tmp_path: Path) -> Non
 
 def test_report_draws_a_release(flights: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "release.parquet", tmp_path / "report.html"
-    assert run("release", flights, *DATA, *ZONE, "--window", "rolling:28", *EVENT, "-o", out).code == 0
-    outcome = run("report", out, "-o", page)
-    assert outcome.code == 0, outcome.err
+    run("release", flights, *DATA, *ZONE, "--window", "rolling:28", *EVENT, "-o", out).must_work()
+    run("report", out, "-o", page).must_work()
     assert "rolling:28" in page.read_text(encoding="utf-8")
     assert run("report", out, "-o", page).code == 2
-    assert run("report", out, "-o", page, "--force").code == 0
+    run("report", out, "-o", page, "--force").must_work()
 
 
 @pytest.mark.slow
@@ -313,8 +306,7 @@ def test_demo_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_a_period_is_named_in_the_guarantee_and_on_the_page(flights: Path, exact: Exact, tmp_path: Path) -> None:
     out, page = tmp_path / "release.json", tmp_path / "report.html"
     asked = ("--window", "rolling:28", "--unit", "item-per:30", "--epsilon", "1e9", "--delta", "1e-6")
-    outcome = run("release", flights, *DATA, *ZONE, *asked, "-o", out)
-    assert outcome.code == 0, outcome.err
+    run("release", flights, *DATA, *ZONE, *asked, "-o", out).must_work()
     rows = rows_of(out)
     assert [round(row["estimate"]) for row in rows] == expected(exact, rows)
     metadata = json.loads(out.read_text())["metadata"]
@@ -322,9 +314,8 @@ def test_a_period_is_named_in_the_guarantee_and_on_the_page(flights: Path, exact
     assert "within any 30 consecutive steps" in metadata["unit"]["promise"]
     assert "unit 'item-per:30'" in metadata["guarantee"]
     assert metadata["measurements"][0]["sensitivity"]["proof"] in PROOFS
-    assert run("report", out, "-o", page).code == 0
+    run("report", out, "-o", page).must_work()
     assert "item-per:30" in page.read_text()
     assert "within any 30 consecutive steps" in page.read_text()
     refused = run("plan", "--window", "rolling:7", "--unit", "item-per:0", "--epsilon", "1", "--steps", "30")
-    assert refused.code == 2
-    assert "at least 1 step" in refused.err
+    refused.must_refuse("at least 1 step")

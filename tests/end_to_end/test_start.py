@@ -63,7 +63,7 @@ def test_releases_and_steps_are_made_and_read_without_pandas_and_most_of_scipy(t
     assert not release & {"pandas.core", "scipy.signal", "scipy.stats"}
 
     # Intervals of sums of Laplace noise are made by special functions; those of Gaussian noise are not.
-    assert run("stream", "create", state, *COLUMNS, *ASKED, "--rho", "0.5", "--horizon", "4").code == 0
+    run("stream", "create", state, *COLUMNS, *ASKED, "--rho", "0.5", "--horizon", "4").must_work()
     advance = loaded("stream", "advance", state, log, "--through", "4", "-o", tmp_path / "steps.parquet")
     assert {"duckdb", "pyarrow.parquet", "opendp.measurements"} <= advance
     shown = loaded("stream", "show", state, "-o", tmp_path / "all.parquet")

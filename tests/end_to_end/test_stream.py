@@ -37,7 +37,7 @@ def write_day(folder: Path, day: int, *items: str) -> Path:
 
 def test_no_step_is_closed_for_an_output_that_another_process_writes(tmp_path: Path) -> None:
     state, out, events = tmp_path / "users.state", tmp_path / "out.csv", write_day(tmp_path, 1, "ann")
-    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY).code == 0
+    run("stream", "create", state, *DATA, *ASKED, *PRIVACY).must_work()
     words = ("stream", "advance", state, events, "--through", "2013-01-02", "-o", out)
     with claimed(out):
         refused = run(*words)
@@ -45,7 +45,7 @@ def test_no_step_is_closed_for_an_output_that_another_process_writes(tmp_path: P
     assert "another process is writing" in refused.err
     with Stream.open(state, read_only=True) as opened:
         assert opened.closed_steps == 0
-    assert run(*words).code == 0
+    run(*words).must_work()
 
 
 def test_an_output_that_appears_after_a_step_was_closed_exits_1(
@@ -53,7 +53,7 @@ def test_an_output_that_appears_after_a_step_was_closed_exits_1(
 ) -> None:
     """Exit 2 says that nothing changed, and a step is closed."""
     state, out, events = tmp_path / "users.state", tmp_path / "out.csv", write_day(tmp_path, 1, "ann")
-    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY).code == 0
+    run("stream", "create", state, *DATA, *ASKED, *PRIVACY).must_work()
     advance = Stream.advance
 
     def slowly(*arguments: Any, **options: Any) -> dw.Release:
@@ -69,24 +69,20 @@ def test_an_output_that_appears_after_a_step_was_closed_exits_1(
     assert "exists already" in failed.err
     assert "stored in the stream: run the same again to write them, which draws no noise" in failed.err
     assert out.read_text() == "somebody else's"
-    assert run(*words, tmp_path / "other.csv").code == 0
+    run(*words, tmp_path / "other.csv").must_work()
 
 
 @pytest.mark.slow
 def test_a_service_runs_for_some_days(tmp_path: Path) -> None:
     state, ledger = tmp_path / "users.state", tmp_path / "ledger"
     in_ledger = ("--ledger", ledger, "--dataset", "users")
-    assert run("ledger", "create", ledger, "--dataset", "users", *PRIVACY).code == 0
-    made = run("stream", "create", state, *DATA, *ASKED, *PRIVACY, *in_ledger)
-    assert made.code == 0, made.err
+    run("ledger", "create", ledger, "--dataset", "users", *PRIVACY).must_work()
+    made = run("stream", "create", state, *DATA, *ASKED, *PRIVACY, *in_ledger).must_work()
     assert "rolling:2" in made.err
-    again = run("stream", "create", state, *DATA, *ASKED, *PRIVACY)
-    assert again.code == 2
-    assert "exists already" in again.err
+    run("stream", "create", state, *DATA, *ASKED, *PRIVACY).must_refuse("exists already")
     for day in (1, 2, 3):
         events, out = write_day(tmp_path, day, "ann", "bob", "ann"), tmp_path / f"{day}.parquet"
-        done = run("stream", "advance", state, events, "--through", f"2013-01-{day + 1:02}", "-o", out)
-        assert done.code == 0, done.err
+        done = run("stream", "advance", state, events, "--through", f"2013-01-{day + 1:02}", "-o", out).must_work()
         assert f"closed up to 2013-01-{day + 1:02}" in done.err
         release = dw.Release.load(out)
         assert release.metadata["stream"]["first_step"] == release.metadata["stream"]["last_step"] == day
@@ -96,15 +92,14 @@ def test_a_service_runs_for_some_days(tmp_path: Path) -> None:
     # The same call again: refused over the file that is there, the same bytes elsewhere.
     repeat = ("stream", "advance", state, tmp_path / "2013-01-02.csv", "--through", "2013-01-03", "-o")
     assert run(*repeat, tmp_path / "2.parquet").code == 2
-    assert run(*repeat, tmp_path / "again.parquet").code == 0
+    run(*repeat, tmp_path / "again.parquet").must_work()
     assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
     # Everything so far, on the screen and in a file that other commands read.
-    shown = run("stream", "show", state, "-o", tmp_path / "all.csv")
-    assert shown.code == 0, shown.err
+    shown = run("stream", "show", state, "-o", tmp_path / "all.csv").must_work()
     assert "3 steps, up to 2013-01-04" in shown.out
     every = dw.Release.load(tmp_path / "all.csv").table
     assert every.slice(0, 4).equals(dw.Release.load(tmp_path / "1.parquet").table)
-    assert run("report", tmp_path / "all.csv", "-o", tmp_path / "all.html").code == 0
+    run("report", tmp_path / "all.csv", "-o", tmp_path / "all.html").must_work()
     assert "no budget" not in run("ledger", "show", ledger).out
     over = run("stream", "create", tmp_path / "second", *DATA, *ASKED, *PRIVACY, *in_ledger)
     assert over.code == 2
@@ -136,9 +131,9 @@ def test_wrong_calls_exit_with_2_and_change_nothing(
     tmp_path: Path, arguments: tuple[str, ...], words: list[str]
 ) -> None:
     state = tmp_path / "state"
-    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY).code == 0
+    run("stream", "create", state, *DATA, *ASKED, *PRIVACY).must_work()
     first, other = write_day(tmp_path, 1, "ann"), write_day(tmp_path, 3, "ann")
-    assert run("stream", "advance", state, first, "--through", "2013-01-02").code == 0
+    run("stream", "advance", state, first, "--through", "2013-01-02").must_work()
     first.write_text(first.read_text() + "bob,2013-01-01\n")
     paths = {"day": first, "next": other, "none": tmp_path / "none.csv"}
     outcome = run("stream", "advance", state, *(argument.format(**paths) for argument in arguments))
@@ -174,14 +169,11 @@ def test_streams_that_cannot_be_are_not_made(tmp_path: Path, changed: tuple[str,
 
 def test_show_of_a_new_stream(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY, "--horizon", "30").code == 0
-    shown = run("stream", "show", state)
-    assert shown.code == 0, shown.err
+    run("stream", "create", state, *DATA, *ASKED, *PRIVACY, "--horizon", "30").must_work()
+    shown = run("stream", "show", state).must_work()
     assert "30 in all" in shown.out
     assert "0 steps, up to 2013-01-01" in shown.out
-    outcome = run("stream", "show", state, "-o", tmp_path / "all.parquet")
-    assert outcome.code == 2
-    assert "nothing has been released" in outcome.err
+    run("stream", "show", state, "-o", tmp_path / "all.parquet").must_refuse("nothing has been released")
 
 
 def test_a_table_of_a_database(tmp_path: Path) -> None:
@@ -190,10 +182,10 @@ def test_a_table_of_a_database(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE visits AS SELECT 'ann' AS who, TIMESTAMP '2013-01-01 10:00' AS at, 4 AS times")
         connection.execute("CREATE TABLE other AS SELECT 1")
     state = tmp_path / "state"
-    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY, "--count", "times").code == 0
+    run("stream", "create", state, *DATA, *ASKED, *PRIVACY, "--count", "times").must_work()
     call = ("stream", "advance", state, database, "--through", "2013-01-02")
     assert run(*call).code == 2
-    assert run(*call, "--table", "visits", "--memory-limit", "200MB").code == 0
+    run(*call, "--table", "visits", "--memory-limit", "200MB").must_work()
 
 
 @pytest.mark.slow

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
+import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -12,30 +14,36 @@ import pytest
 from rich.console import Console
 
 from dpwindows.errors import InputError
-from dpwindows.report import chart, chosen, preview
+from dpwindows.release.plot import Plot
+from dpwindows.report import chosen, preview
+from dpwindows.report.charts import counts, times
 from dpwindows.report.clock import Clock
-from dpwindows.report.figures import figures
-from dpwindows.report.notebook import release_html
-from dpwindows.report.series import cells, families, records
+from dpwindows.report.figures import Figure, figures
+from dpwindows.report.notebook import plot_html, plot_page, plot_picture, release_html
+from dpwindows.report.series import families
 from dpwindows.report.terminal import sparkline
-from tests.report.made_up import SHAPES, a_release, about
+from dpwindows.report.words import in_words
+from tests.report.made_up import SHAPES, a_release, about, check_page
 
-SVG = "http://www.w3.org/2000/svg"
+NAMESPACE = "http://www.w3.org/2000/svg"
 
 
-def rows_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """All rows a chart carries, wherever Altair put them."""
-    found = [row for rows in spec.get("datasets", {}).values() for row in rows]
-    for part in (spec, *spec.get("vconcat", ()), *spec.get("layer", ())):
-        found += part.get("data", {}).get("values", [])
-    return found
+def figures_of(table: pa.Table) -> list[Figure]:
+    return figures(families(table), Clock.of(table, about()), about())
 
 
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("name", SHAPES)
-def test_chart_and_preview_of_every_shape(name: str) -> None:
-    assert chart(SHAPES[name], about()).to_dict()["vconcat"]
-    Console(width=160, quiet=True).print(preview(SHAPES[name], about()))
+def test_charts_and_preview_of_every_shape(name: str) -> None:
+    table = SHAPES[name]
+    drawn = plot_picture(table, about())
+    assert ElementTree.fromstring(drawn).tag == f"{{{NAMESPACE}}}svg"
+    for text in (drawn, plot_html(table, about())):
+        assert not re.search(r"\bnan\b|inf[%\" ]", text, re.I)
+        assert "://" not in text.replace(NAMESPACE, "")
+    assert "var(" not in drawn, "other programs than browsers know no variables"
+    check_page(plot_page(table, about()))
+    Console(width=160, quiet=True).print(preview(table, about()))
 
 
 @pytest.mark.parametrize(
@@ -56,15 +64,6 @@ def test_only_what_is_asked_is_drawn(asked: dict[str, Any], left: int) -> None:
 def test_what_is_not_there_is_refused(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         chosen(SHAPES["several families"], **asked)
-
-
-@pytest.mark.slow
-def test_charts_are_valid_vega_lite() -> None:
-    converter = pytest.importorskip("vl_convert")
-    for name in ("several families", "one row of any", "integer time, any", "two measures"):
-        svg = converter.vegalite_to_svg(chart(SHAPES[name], about()).to_dict())
-        assert svg.startswith("<svg")
-        assert "NaN" not in svg
 
 
 @pytest.mark.parametrize(
@@ -101,16 +100,63 @@ def test_integer_time_names_the_last_value_inside() -> None:
     assert clock.length(3) == "3 steps"
 
 
-def test_heat_map_cells_are_released_windows() -> None:
-    table = a_release("any:12")
-    series = families(table)[0].series[0]
-    clock = Clock.of(table, about())
-    drawn = cells(series, clock, 5_000)
-    assert (drawn.every_end, drawn.every_length) == (1, 1)
-    assert len(drawn.rows) == table.num_rows
-    released = {round(value, 2) for value in table["estimate"].to_pylist() if abs(value) >= 1}
-    assert {row["y"] for row in drawn.rows if abs(row["y"]) >= 1} <= released
-    assert all(row["x0"] < row["x1"] and row["n"] < row["n1"] for row in drawn.rows)
+def test_every_cell_of_a_map_is_a_released_window_in_the_colour_of_its_count() -> None:
+    table = a_release("any:12", level=700.0)
+    (figure,) = figures_of(table)
+    chart = figure.panels[0].chart
+    assert figure.panels[0].along == "both"
+    seen = dict[tuple[int, int], int]()
+    for colour, runs in re.findall(r'fill="var\(--h(\d)\)"[^>]* d="([^"]+)"', chart.lines):
+        for at, top, wide in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\d+z", runs):
+            for end in range(int(at), int(at) + int(wide)):
+                assert (end, 11 - int(top)) not in seen
+                seen[end, 11 - int(top)] = int(colour)
+    froms = [float(text.removeprefix("from ").replace(",", "").replace("\u2212", "-")) for _, text in chart.legend]
+    expected = {
+        (row["last_step"] - 1, row["last_step"] - row["first_step"]): sum(row["estimate"] >= one for one in froms[1:])
+        for row in table.to_pylist()
+    }
+    assert seen == expected
+    assert len(set(expected.values())) > 4
+
+
+def test_a_line_is_where_its_numbers_are() -> None:
+    table = a_release("cumulative", steps=60)
+    (figure,) = figures_of(table)
+    chart = figure.panels[0].chart
+    (drawn,) = re.findall(r'd="M([^"]+)" class="line"', chart.lines)
+    places = np.array([[float(part) for part in place.split()] for place in drawn.split("L")]) / 1000
+    assert places[:, 0] == pytest.approx(np.arange(60) / 59, abs=1e-4)
+    heights = chart.y.low + (1 - places[:, 1]) * (chart.y.high - chart.y.low)
+    assert heights == pytest.approx(table["estimate"].to_numpy(), abs=1e-4 * (chart.y.high - chart.y.low))
+    (band,) = re.findall(r'd="M([^"]+)Z"', chart.lines)
+    assert band.count("L") == 2 * 60 - 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "first", "step"),
+    [
+        ("2013-01-01T00:00", "2013-01-01T05:00", "00:00", "01:00"),
+        ("2013-01-01T00:00", "2013-01-05T00:00", "2013-01-01", "2013-01-02"),
+        ("2013-01-15T00:00", "2013-06-15T00:00", "2013-02", "2013-03"),
+        ("2012-05-01T00:00", "2016-05-01T00:00", "2013", "2014"),
+    ],
+)
+def test_marks_of_time_are_round(low: str, high: str, first: str, step: str) -> None:
+    ends = [int(np.datetime64(end, "ms").astype(np.int64)) for end in (low, high)]
+    marks = [text for _, text in times(*ends).marks]
+    assert 3 <= len(marks) <= 7
+    assert marks[1 if first == "00:00" else 0 :][:2] == ([first, step] if first != "00:00" else [step, "02:00"])
+
+
+@pytest.mark.parametrize("values", [[0.0], [3.0, 740.0], [-12.0, 5.0], [-500.0, -400.0], [0.02, 0.05], [1e12, -1e12]])
+def test_an_axis_of_counts_holds_zero_and_all_values(values: list[float]) -> None:
+    axis = counts(np.array(values))
+    assert axis.low == min(0.0, *values)
+    assert axis.high >= max(0.0, *values)
+    assert axis.high > axis.low
+    assert 0.0 in [at for at, _ in axis.marks]
+    assert len({text for _, text in axis.marks}) == len(axis.marks) <= 7
 
 
 def test_sparkline_runs_from_lowest_to_highest() -> None:
@@ -132,43 +178,48 @@ def test_preview_does_not_read_markup() -> None:
 
 def test_a_day_is_the_last_day_inside_the_window_whatever_the_zone_and_daylight() -> None:
     table = a_release("cumulative", steps=60)
-    rows = list(records(families(table)[0].series[0], Clock.of(table, about())))
-    assert [row["b"] for row in rows][:2] == ["2013-02-01", "2013-02-02"]
-    assert rows[-1]["b"] == "2013-04-01"
-    day = 86_400_000
-    assert {later["x"] - row["x"] for row, later in pairwise(rows)} == {day}
-    assert rows[0]["x"] % day == 0
+    clock = Clock.of(table, about())
+    (family,) = families(table)
+    ends = clock.wall(family.main.rows["end"])
+    assert clock.ends(ends)[:2] == ["2013-02-01", "2013-02-02"]
+    assert in_words(family.main, -1, clock).end == "2013-04-01"
+    places = clock.positions(ends)
+    assert {later - place for place, later in pairwise(places)} == {86_400_000}
+    assert places[0] % 86_400_000 == 0
 
 
 def test_long_lines_are_thinned_keep_the_last_window_and_say_so() -> None:
-    table = a_release("cumulative", steps=20_000)
-    (figure,) = figures(table, about()).shown
-    assert figure.notes == ("Drawn: every 14th window; all of them are in the released file.",)
-    rows = rows_of(chart(table, about()).to_dict())
-    assert len(rows) <= 1_500
-    assert rows[-1]["n"] == 20_000
+    (figure,) = figures_of(a_release("cumulative", steps=20_000))
+    assert "Drawn is one window in 14." in figure.notes
+    (drawn,) = re.findall(r'd="M([^"]+)" class="line"', figure.panels[0].chart.lines)
+    assert 1_000 < drawn.count("L") < 1_500
+    assert drawn.rpartition("L")[2].startswith("1000.0 ")
 
 
-def test_cut_windows_are_marked_and_meet_the_whole_ones() -> None:
-    rows = rows_of(chart(SHAPES["rolling"], about()).to_dict())
-    assert sum(row["cut"] for row in rows if "bridge" not in row) == 6
-    bridge = [row for row in rows if "bridge" in row]
-    assert len(bridge) == 1
-    assert bridge[0]["cut"]
+def test_cut_windows_are_dashed_and_meet_the_whole_ones() -> None:
+    (figure,) = figures_of(a_release(steps=60))
+    dashed, whole = re.findall(
+        r'd="M([^"]+)" class="line"[^>]*?( stroke-dasharray="4 3")?/>', figure.panels[0].chart.lines
+    )
+    assert dashed[1]
+    assert dashed[0].count("L") == 5
+    assert not whole[1]
+    assert dashed[0].rpartition("L")[2] == whole[0].partition("L")[0]
+    assert any(note.startswith("Dashed") for note in figure.notes)
 
 
-def test_without_altair_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = importlib.import_module
-
-    def without(name: str, package: str | None = None) -> Any:
-        if name == "altair":
-            raise ModuleNotFoundError(name)
-        return original(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", without)
-    with pytest.raises(InputError, match=r"pip install 'dpwindows\[report\]'"):
-        chart(SHAPES["rolling"], about())
-    assert preview(SHAPES["rolling"], about()).row_count == 1
+def test_a_plot_is_saved_as_a_picture_or_a_page_and_replaces_nothing(tmp_path: Path) -> None:
+    plot = Plot(SHAPES["rolling"], about())
+    assert "<svg" in plot._repr_html_()
+    for name, begin in (("plot.svg", "<svg xmlns"), ("plot.html", "<!DOCTYPE html>")):
+        plot.save(tmp_path / name)
+        written = (tmp_path / name).read_text(encoding="utf-8")
+        assert written.startswith(begin)
+        with pytest.raises(InputError, match="exists already"):
+            plot.save(tmp_path / name)
+        plot.save(tmp_path / name, force=True)
+    with pytest.raises(InputError, match=r"must end in \.html or \.svg"):
+        plot.save(tmp_path / "plot.png")
 
 
 def test_no_rows() -> None:
@@ -176,7 +227,7 @@ def test_no_rows() -> None:
     empty = SHAPES["rolling"].slice(0, 0)
     assert preview(empty, about()).row_count == 0
     with pytest.raises(InputError, match="no rows"):
-        chart(empty, about())
+        plot_html(empty, about())
     assert "no rows" in release_html(empty, about())
 
 
@@ -185,7 +236,7 @@ def test_a_notebook_shows_every_shape_small_and_loads_nothing(name: str) -> None
     shown = release_html(SHAPES[name], about())
     assert shown.count("<tr>") == 1 + min(8, sum(len(family.series) for family in families(SHAPES[name])))
     assert len(shown.encode()) < 300_000
-    assert "://" not in shown.replace(SVG, "")
+    assert "://" not in shown.replace(NAMESPACE, "")
 
 
 def test_a_notebook_of_a_long_release_stays_small() -> None:

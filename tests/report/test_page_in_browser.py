@@ -211,7 +211,7 @@ def test_what_changed_is_told_with_an_error_that_is_proved(browser: Browser, rep
         assert high - low >= 2 * 1.95 * (one.std_error + other.std_error) - 2
 
 
-@pytest.mark.parametrize(("width", "schemes"), [(1280, ("light", "dark")), (390, ("dark", "light"))], ids=str)
+@pytest.mark.parametrize(("width", "schemes"), [(1280, ("light", "dark")), (360, ("dark", "light"))], ids=str)
 def test_nothing_is_in_the_way_of_anyone(
     browser: Browser, everything: Path, width: int, schemes: tuple[Literal["light", "dark"], ...]
 ) -> None:
@@ -240,7 +240,8 @@ def test_keys_alone_reach_everything_and_every_point(browser: Browser, everythin
         usable, reached = shown.reached_by_keys()
         assert len(usable) > 20
         assert reached == usable
-        charts = shown.page.locator(".chart, .heat").all()
+        # Others wait until they are picked.
+        charts = shown.page.locator(".chart:visible, .heat:visible").all()
         assert len(charts) >= 5
         for chart in charts:
             chart.focus()
@@ -253,8 +254,49 @@ def test_keys_alone_reach_everything_and_every_point(browser: Browser, everythin
             assert all("standard error" in str(text) and "95% interval" in str(text) for text in texts)
 
 
+def test_the_cursor_stands_on_the_lines_that_are_drawn(browser: Browser, everything: Path) -> None:
+    """Where Python drew a point, the script finds it again: at both ends of every line, raw and consistent."""
+    with opened(browser, everything) as shown:
+        for switched in (True, False):
+            shown.page.set_checked("#consistent", switched)
+            kind = "fitted" if switched else "raw"
+            for chart in shown.page.locator(".chart").all():
+                drawn = chart.locator(f"g.{kind} path.line").first.get_attribute("d")
+                if not chart.is_visible() or drawn is None:
+                    continue
+                chart.focus()
+                shown.page.keyboard.press("Home")
+                dot = chart.locator("circle.dot").first
+                at = [float(str(dot.get_attribute(name)).removesuffix("%")) for name in ("cx", "cy")]
+                place = [float(part) / 10 for part in drawn.removeprefix("M").split("L")[0].split()]
+                assert at == pytest.approx(place, abs=0.6)
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_page_is_read_without_scripts(browser: Browser, report: Path, release: dw.Release, width: int) -> None:
+    context = context_of(browser, viewport={"width": width, "height": 900}, java_script_enabled=False)
+    shown = Shown(context.new_page())
+    shown.page.goto(report.as_uri())
+    assert "distinct items, between" in shown.text(".headlines li")
+    cells = shown.page.locator("#table tbody tr").first.locator("th, td").all_inner_texts()
+    last = release.count(day(41), day(61))
+    assert cells[0] == "any:20"
+    assert cells[2:4] == [day(60), number(last.estimate, last.std_error)]
+    for figure in shown.page.locator("figure").all():
+        assert figure.locator("svg path:visible").count() > 0
+        assert "95% interval" in figure.locator(".readout").first.inner_text()
+    box = shown.page.locator("main").bounding_box()
+    assert box is not None
+    assert box["width"] <= width
+    context.close()
+
+
 def test_a_heat_map_leads_to_the_two_dates(browser: Browser, report: Path, release: dw.Release) -> None:
     with opened(browser, report) as shown:
+        assert "at least once" in str(shown.page.locator(".heat:visible").get_attribute("aria-label"))
+        shown.page.select_option("select[id$=choice]", "exactly twice")
+        assert "exactly twice" in str(shown.page.locator(".heat:visible").get_attribute("aria-label"))
+        shown.page.select_option("select[id$=choice]", "at least once")
         shown.page.focus(".heat")
         for key in ("ArrowLeft", "ArrowLeft", "ArrowUp", "ArrowUp", "ArrowUp", "Enter"):
             shown.page.keyboard.press(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +10,7 @@ import click
 from dpwindows.cli.audit_page import Findings, show
 from dpwindows.cli.options import planned_options, step_option, zone_option
 from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_option, release_option
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import json_option, number_option, screen, show_json
 from dpwindows.cli.values import Asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes
@@ -42,22 +41,8 @@ _ERROR = 1e-6
 @click.option("--start", help="First moment of the steps, where windows of weeks, months, quarters or years are asked.")
 @step_option
 @zone_option
-@click.option(
-    "--runs",
-    type=int,
-    default=10_000,
-    show_default=True,
-    metavar="N",
-    help="Releases of each of the two logs in the black-box audit.",
-)
-@click.option(
-    "--draws",
-    type=int,
-    default=10_000,
-    show_default=True,
-    metavar="N",
-    help="Noise values of each measurement, on each kind of log, in the audit of the noise.",
-)
+@number_option("--runs", 10_000, "Releases of each of the two logs in the black-box audit.")
+@number_option("--draws", 10_000, "Noise values of each measurement, on each kind of log, in the audit of the noise.")
 @click.option(
     "--check",
     "only",
@@ -72,15 +57,8 @@ _ERROR = 1e-6
 )
 @click.option("--exact/--black-box", "exact", default=None, help="The same as --check exact or --check black-box.")
 @click.option("--whole", is_flag=True, help="Read and count the log anew for every release: slow, and changes nothing.")
-@click.option(
-    "--max-minutes",
-    type=float,
-    default=60.0,
-    show_default=True,
-    metavar="M",
-    help="Refuse to begin an audit that would take longer than this.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@number_option("--max-minutes", 60.0, "Refuse to begin an audit that would take longer than this.", metavar="M")
+@json_option
 def audit(
     steps: int,
     start: str | None,
@@ -138,7 +116,7 @@ def audit(
     say_notes(planned)
     found = _run(planned, checks, runs=runs, draws=draws, whole=whole)
     if as_json:
-        click.echo(json.dumps({**found.to_dict(), "within_the_claim": found.within}, indent=2))
+        show_json({**found.to_dict(), "within_the_claim": found.within})
     else:
         show(planned, found, screen(soft_wrap=True), told="exact" in checks)
     if not found.within:
@@ -174,21 +152,21 @@ def _run(planned: Planned, checks: tuple[Check, ...], *, runs: int, draws: int, 
     from dpwindows.audit import audit_black_box, audit_encoding, audit_exactly, audit_noise, audit_replay
     from dpwindows.audit.noise import draws_needed
     from dpwindows.plan.plan import Plan
-    from dpwindows.progress import noise_progress, painted, release_progress, working
+    from dpwindows.progress import show_progress
 
     worst = {"exact", "black-box", "replay"} & set(checks)
-    with painted(working("comparing neighbours")):
+    with show_progress("comparing neighbours"):
         exactly = audit_exactly(planned) if worst else None
     pairs = [exactly.worst] if exactly else []
-    with painted(working("measuring made-up logs")):
+    with show_progress("measuring made-up logs"):
         encoding = audit_encoding(planned) if "encoding" in checks else None
         replayed = audit_replay(planned, pairs) if "replay" in checks else None
     noise = seen = None
     if "noise" in checks:
-        with noise_progress(draws_needed(planned, draws), shown=True) as progress:
+        with show_progress("drawing noise", draws_needed(planned, draws)) as progress:
             noise = audit_noise(planned, draws=draws, error=_ERROR, progress=progress)
     if "black-box" in checks and exactly:
         assert isinstance(planned, Plan), "streams are refused this check"
-        with release_progress(2 * runs) as progress:
+        with show_progress("releasing", 2 * runs) as progress:
             seen = audit_black_box(planned, exactly.worst, runs=runs, error=_ERROR, whole=whole, progress=progress)
     return Findings(exactly, noise, encoding, replayed, seen)

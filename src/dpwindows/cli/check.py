@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpwindows.cli.options import memory_options, row_options, zone_option, zone_said
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import json_option, screen, show_json
 from dpwindows.errors import InputError, counted, percent
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--step", help="Length of a step, as in 'dpwindows release'. Default: one that suits is suggested.")
 @zone_option
 @memory_options
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@json_option
 def check(events: str, settings: EngineSettings, time_zone: str, as_json: bool, **said: Any) -> None:
     """Say what is in the log EVENTS, for the operator's eyes only: the figures are exact and protected by nothing.
 
@@ -44,7 +43,7 @@ def check(events: str, settings: EngineSettings, time_zone: str, as_json: bool, 
 
     found = check_events(events, LogOptions(**said, time_zone=time_zone if zone_said() else None), settings)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        show_json(found.to_dict())
     else:
         _show(found, screen())
     if found.problems:

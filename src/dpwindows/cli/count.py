@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.groups import parse_group
+from dpwindows.cli.screen import json_option, number_option, show_json
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,13 +34,8 @@ Ends = tuple[str, str]
 @click.option("--minus", nargs=2, metavar="START END", help="Less the same count of this window.")
 @click.option("--over", nargs=2, metavar="START END", help="Over the count of this window (of all items there).")
 @click.option("--over-at-least", type=int, metavar="K", help="Over items seen at least K times. Default: as above it.")
-@click.option(
-    "--mean-over",
-    type=int,
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="The mean over N windows: from START to END, and moved on step by step. The other window moves alike.",
+@number_option(
+    "--mean-over", 1, "The mean over N windows: from START to END, moved on step by step. The other window moves alike."
 )
 @click.option(
     "--group",
@@ -49,7 +44,7 @@ Ends = tuple[str, str]
     metavar="COLUMN=VALUE",
     help="Of a release with groups: the one to show, by each of its columns. Default: the total.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the number as JSON; null where an interval has no end.")
+@json_option
 def count(
     release_file: Path,
     start: str,
@@ -83,7 +78,7 @@ def count(
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in told.items()
         }
-        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        show_json(values)
     else:
         click.echo(str(found))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpwindows.cli.screen import json_option, screen, show_json, tell
+from dpwindows.cli.screen import budget_options, json_option, screen, show_json, tell
 from dpwindows.errors import InputError
 
 _FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -29,9 +28,11 @@ def ledger() -> None:
 @_FILE
 @click.option("--dataset", required=True, metavar="NAME", help="A name of your choice; public.")
 @click.option("--unit", required=True, metavar="UNIT", help="What the total protects, as in 'dpwindows release'.")
-@click.option("--epsilon", type=float, metavar="E", help="Total epsilon, with or without --delta.")
-@click.option("--delta", type=float, metavar="D", help="Total delta, in [0, 1). Left out or 0: pure.")
-@click.option("--rho", type=float, metavar="R", help="Total rho of zero-concentrated DP, in place of epsilon.")
+@budget_options(
+    "Total epsilon, with or without --delta.",
+    "Total delta, in [0, 1). Left out or 0: pure.",
+    "Total rho of zero-concentrated DP, in place of epsilon.",
+)
 @click.option("--singleton", is_flag=True, help="Admit releases that rest on the public promise of the same name.")
 @json_option
 def create(
@@ -63,10 +64,12 @@ def create(
 @ledger.command()
 @_FILE
 @click.option("--dataset", metavar="NAME", help="Show this dataset only.")
-@click.option("--epsilon", type=float, metavar="E", help="Tell how many more releases of this epsilon fit.")
-@click.option("--delta", type=float, metavar="D", help="With --epsilon: of this delta.")
-@click.option("--rho", type=float, metavar="R", help="Tell how many more releases of this rho fit.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@budget_options(
+    "Tell how many more releases of this epsilon fit.",
+    "With --epsilon: of this delta.",
+    "Tell how many more releases of this rho fit.",
+)
+@json_option
 def show(
     file: Path, dataset: str | None, epsilon: float | None, delta: float | None, rho: float | None, as_json: bool
 ) -> None:
@@ -91,7 +94,7 @@ def show(
         # It may be looked at, which is what tells whether to go on with it.
         tell(f"Note: nothing is spent from it: {error}")
     if as_json:
-        click.echo(json.dumps({"datasets": pages}, indent=2, ensure_ascii=False))
+        show_json({"datasets": pages})
         return
     if not pages:
         raise InputError(f"the ledger {str(file)!r} has no datasets yet: add one with 'dpwindows ledger create'")

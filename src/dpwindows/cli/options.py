@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
+from dpwindows.cli.screen import Command, budget_options, number_option
 from dpwindows.cli.values import Asked, layout_of, ledger_of
 from dpwindows.count.engines import ENGINES
 from dpwindows.count.events import EngineSettings, EventColumns
@@ -20,8 +21,6 @@ from dpwindows.errors import EngineError, InputError
 if TYPE_CHECKING:
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def stack(options: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
@@ -160,9 +159,11 @@ privacy_options = stack(
             help="What is protected: event (one occurrence), item-per:STEPS (everything about one item within STEPS "
             "steps), item (everything about one item) or item-add-remove (the presence of one item).",
         ),
-        click.option("--epsilon", type=float, metavar="E", help="Budget epsilon, with or without --delta."),
-        click.option("--delta", type=float, metavar="D", help="Budget delta, in [0, 1). Left out or 0: pure."),
-        click.option("--rho", type=float, metavar="R", help="Budget rho of zero-concentrated DP, in place of epsilon."),
+        budget_options(
+            "Budget epsilon, with or without --delta.",
+            "Budget delta, in [0, 1). Left out or 0: pure.",
+            "Budget rho of zero-concentrated DP, in place of epsilon.",
+        ),
         click.option(
             "--strategy",
             default="auto",
@@ -187,23 +188,14 @@ privacy_options = stack(
             is_flag=True,
             help="Public promise: every step holds at most one event, over all items. Not checked.",
         ),
-        click.option(
-            "--confidence",
-            type=float,
-            default=0.95,
-            show_default=True,
-            help="Coverage of each interval, between 0 and 1.",
-        ),
+        number_option("--confidence", 0.95, "Coverage of each interval, between 0 and 1.", metavar="C"),
     ]
 )
 
-_max_draws_option = click.option(
+_max_draws_option = number_option(
     "--max-draws",
-    type=int,
-    default=MAX_DRAWS,
-    show_default=True,
-    metavar="N",
-    help="Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
+    MAX_DRAWS,
+    "Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
 )
 
 planned_options = handing("asked", Asked, [query_options, group_options, privacy_options])

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dpwindows.cli.screen import json_option, screen, show_json, tell
-from dpwindows.progress import painted, working
+from dpwindows.progress import show_progress
 
 _DEMO_OUTPUT = Path("out/flights.parquet")
 
@@ -24,7 +24,7 @@ def report(release_file: Path, output: Path, force: bool, as_json: bool) -> None
 
     refuse_inputs(output, release=release_file)
     loaded = Release.load(release_file)
-    with painted(working("drawing")):
+    with show_progress("drawing"):
         loaded.report(output, force=force)
     if as_json:
         show_json({"output": str(output), "release_id": loaded.metadata["release_id"]})

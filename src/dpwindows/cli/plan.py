@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,12 +15,12 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_option, release_option, save_plan
-from dpwindows.cli.screen import screen, tell
+from dpwindows.cli.screen import Command, json_option, screen, show_json, tell
 from dpwindows.cli.values import Asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
-from dpwindows.progress import painted, working
+from dpwindows.progress import show_progress
 
 if TYPE_CHECKING:
     from dpwindows.ask.timeline import Timeline
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
 
 BudgetKind = Literal["epsilon", "rho"]
+
+
+def _written(name: str, parameter: str, ending: str, said: str) -> Callable[[Command], Command]:
+    """An option for a file to write."""
+    kind = click.Path(path_type=Path)
+    return click.option(name, parameter, type=kind, metavar=f"FILE{ending}", help=said)
 
 
 @click.command(cls=PlannedCommand)
@@ -61,27 +67,14 @@ BudgetKind = Literal["epsilon", "rho"]
     metavar="N",
     help="A typical count of what will be released: errors are shown relative to it too.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the forecast as JSON.")
-@click.option(
-    "--export",
-    "exported",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write what would be measured, as integer matrices, to a .npz file: for others to check.",
-)
-@click.option(
-    "--save",
-    "saved",
-    type=click.Path(path_type=Path),
-    metavar="FILE.toml",
-    help="Write what was asked to a plan file, for --plan: queries, privacy and the public range.",
-)
-@click.option(
+@json_option
+@_written("--export", "exported", ".npz", "Write what would be measured, as integer matrices: for others to check.")
+@_written("--save", "saved", ".toml", "Write what was asked, for --plan: queries, privacy and the public range.")
+@_written(
     "--report",
     "page",
-    type=click.Path(path_type=Path),
-    metavar="FILE.html",
-    help="Write a page with sliders for budget, unit, windows and horizon; it loads nothing. Takes a minute or more.",
+    ".html",
+    "Write a page with sliders for budget, unit, windows and horizon; it loads nothing. Takes a minute or more.",
 )
 @click.option("--force", is_flag=True, help="Replace the files written if they exist.")
 def plan(
@@ -130,7 +123,7 @@ def plan(
         timeline = _planned_timeline(steps, start, end, step, time_zone)
         planned = _solved(timeline, asked, target_std, solve)
     say_notes(planned, expect)
-    with painted(working("forecasting")):
+    with show_progress("forecasting"):
         planned.forecast()
     # What may still be refused comes first, so that exit 2 leaves no file behind.
     content = None if page is None else _planner_page(planned)
@@ -161,7 +154,7 @@ def plan(
                 query |= {f"relative_{name}": query[name] / expect for name in ("rms", "max", "half_width")}
         if not stream:
             answer["workload"] = planned.workload.to_dict()
-        click.echo(json.dumps(answer, indent=2))
+        show_json(answer)
     else:
         console = screen()
         if target_std is not None:

@@ -6,14 +6,17 @@ Results go to standard output; what is said about them goes to standard error, a
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 
 from dpwindows.progress import QUIET
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, and nothing else.")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else.")
 
 
 def screen(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
@@ -23,6 +26,23 @@ def screen(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
     """
     quiet = stderr and QUIET.get()
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=soft_wrap, quiet=quiet)
+
+
+def number_option(name: str, default: float, said: str, metavar: str = "N") -> Callable[[Command], Command]:
+    """An option for a number, whole if its default is."""
+    kind = type(default)
+    return click.option(name, type=kind, default=default, show_default=True, metavar=metavar, help=said)
+
+
+def budget_options(*said: str) -> Callable[[Command], Command]:
+    """`--epsilon`, `--delta` and `--rho`, with what is said of each."""
+
+    def decorate(command: Command) -> Command:
+        for letter, text in reversed(list(zip(("epsilon", "delta", "rho"), said, strict=True))):
+            command = click.option(f"--{letter}", type=float, metavar=letter[0].upper(), help=text)(command)
+        return command
+
+    return decorate
 
 
 def tell(text: str) -> None:

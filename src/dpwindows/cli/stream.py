@@ -204,8 +204,7 @@ def show(state: Path, ledger: Ledger | None, output: Path | None, force: bool, a
     from dpwindows.stream.stream import Stream
 
     refuse_inputs(output, ledger, state=state)
-    _require_writable(output, force)
-    with Stream.open(state, ledger, read_only=True) as opened:
+    with claimed_output(output, force=force), Stream.open(state, ledger, read_only=True) as opened:
         released = opened.show() if opened.closed_steps or output is not None else None
         if as_json:
             show_json(opened.description | _summary(opened, released, output))
@@ -213,13 +212,6 @@ def show(state: Path, ledger: Ledger | None, output: Path | None, force: bool, a
             _describe(opened, screen())
         if released is not None:
             _write(released, output, force, as_json=as_json)
-
-
-def _require_writable(output: Path | None, force: bool) -> None:
-    if output is not None:
-        from dpwindows.release.files import require_writable
-
-        require_writable(output, force=force)
 
 
 def _summary(opened: Stream, released: Release | None, output: Path | None) -> dict[str, Any]:
@@ -247,23 +239,22 @@ def _say_advanced(opened: Stream, released: Release, before: int, output: Path |
     closed, made = opened.closed_steps - before, released.metadata["stream"]
     did = f"Closed {counted(closed, 'step')}" if closed else "Nothing new to close; as stored"
     where = f" to {output}" if output is not None else ""
-    numbers = counted(released.table.num_rows, "number")
+    numbers, (first, last) = counted(released.table.num_rows, "number"), (made["first_step"], made["last_step"])
+    steps = f"step {first}" if first == last else f"steps {first} to {last}"
     screen(stderr=True).print(
-        f"{did}: {numbers} of {_said_steps(made['first_step'], made['last_step'])}{where} "
+        f"{did}: {numbers} of {steps}{where} "
         f"(release {released.metadata['release_id']}). The stream is closed up to {opened.through}.",
         soft_wrap=True,
     )
 
 
-def _said_steps(first: int, last: int) -> str:
-    return f"step {first}" if first == last else f"steps {first} to {last}"
-
-
 def _describe(opened: Stream, console: Console) -> None:
+    from dpwindows.report.words import measure_text
+
     about = opened.description
     timeline, horizon = about["timeline"], about["horizon"]
     asked = "; ".join(
-        f"{query['window']}: {', '.join(_measure(measure) for measure in query['measures'])}"
+        f"{query['window']}: {', '.join(measure_text(measure) for measure in query['measures'])}"
         for query in about["queries"]
     )
     zone = f" ({timeline['time_zone']})" if timeline.get("time_zone") is not None else ""
@@ -280,7 +271,3 @@ def _describe(opened: Stream, console: Console) -> None:
     )
     for line in lines:
         console.print(line, soft_wrap=True)
-
-
-def _measure(measure: dict[str, Any]) -> str:
-    return f"{measure['measure'].replace('_', ' ')} {measure['k']}"

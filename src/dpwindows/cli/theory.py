@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -11,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dpwindows.ask.whole_numbers import read_whole
-from dpwindows.cli.screen import screen, tell
+from dpwindows.cli.screen import json_option, number_option, screen, show_json, tell
 from dpwindows.errors import InputError, counted
-from dpwindows.progress import painted, working
+from dpwindows.progress import show_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,16 +50,9 @@ def theory() -> None:
     "--window", "windows", multiple=True, required=True, metavar="W", help="Length of a rolling window. Repeatable."
 )
 @click.option("--k", "ks", type=int, multiple=True, metavar="K", help="Items seen at least K times. Repeatable.  [1]")
-@click.option("--epsilon", type=float, default=1.0, show_default=True, metavar="E", help="Budget epsilon.")
-@click.option(
-    "--delta",
-    type=float,
-    default=1e-6,
-    show_default=True,
-    metavar="D",
-    help="Budget delta of the cells with an approximate budget; 0 leaves them out.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+@number_option("--epsilon", 1.0, "Budget epsilon.", metavar="E")
+@number_option("--delta", 1e-6, "Budget delta of the cells with an approximate budget; 0 leaves them out.", metavar="D")
+@json_option
 def table(
     steps: int, windows: tuple[str, ...], ks: tuple[int, ...], epsilon: float, delta: float, as_json: bool
 ) -> None:
@@ -77,11 +69,11 @@ def table(
     _require_epsilon(epsilon)
     if len(families(steps, lengths)) < len(lengths) + 2:
         tell(f"Note: window families of too many windows for one release of {steps:,} steps are left out")
-    with painted(working("working out the table")):
+    with show_progress("working out the table"):
         rows = list(cells(steps, lengths, ks or (1,), epsilon, delta))
     if as_json:
         parameters = {"steps": steps, "windows": lengths, "k": list(ks or (1,)), "epsilon": epsilon, "delta": delta}
-        click.echo(json.dumps({**parameters, "cells": [row.to_dict() for row in rows]}, indent=2))
+        show_json({**parameters, "cells": [row.to_dict() for row in rows]})
         return
     _show(rows, screen())
 
@@ -96,11 +88,9 @@ def table(
     help=f"Items seen at least K times, 1 to {_MOST_K}; linear queries need 2.",
 )
 @click.option("--singleton", is_flag=True, help="Logs with at most one event a step.")
-@click.option("--epsilon", type=float, default=0.1, show_default=True, metavar="E", help="Budget epsilon.")
-@click.option(
-    "--delta", type=float, default=0.0, show_default=True, metavar="D", help="Budget delta: bounds for Gaussian noise."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the reductions as JSON.")
+@number_option("--epsilon", 0.1, "Budget epsilon.", metavar="E")
+@number_option("--delta", 0.0, "Budget delta: bounds for Gaussian noise.", metavar="D")
+@json_option
 def lower_bounds(k: int, singleton: bool, epsilon: float, delta: float, as_json: bool) -> None:
     """The reductions behind the lower bounds, each run on a small instance.
 
@@ -114,7 +104,7 @@ def lower_bounds(k: int, singleton: bool, epsilon: float, delta: float, as_json:
     shown = reductions(k, epsilon, delta, singleton=singleton)
     if as_json:
         parameters = {"k": k, "singleton": singleton, "epsilon": epsilon, "delta": delta}
-        click.echo(json.dumps({**parameters, "reductions": [one.to_dict() for one in shown]}, indent=2))
+        show_json({**parameters, "reductions": [one.to_dict() for one in shown]})
         return
     console = screen()
     for one in shown:

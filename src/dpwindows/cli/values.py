@@ -10,7 +10,7 @@ from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.cli.groups import groups_asked
 from dpwindows.cli.plan_files import queries_in_file
 from dpwindows.errors import InputError
-from dpwindows.progress import painted, working
+from dpwindows.progress import show_progress
 
 if TYPE_CHECKING:
     from dpwindows.ask.privacy import Budget
@@ -126,7 +126,7 @@ def build_plan(timeline: Any, asked: Asked) -> Plan:
     from dpwindows.plan.plan import Plan
 
     budget = asked.budget()
-    with painted(working("planning")):
+    with show_progress("planning"):
         return Plan(budget=budget, timeline=timeline, **asked.arguments())
 
 
@@ -148,7 +148,7 @@ def build_stream_plan(horizon: int | None, start: str | None, step: str, time_zo
         )
     budget = asked.budget()
     clock: dict[str, Any] = {} if start is None else {"start": start, "step": step, "time_zone": time_zone}
-    with painted(working("planning")):
+    with show_progress("planning"):
         return StreamPlan(budget=budget, horizon=horizon, **clock, **wanted)
 
 

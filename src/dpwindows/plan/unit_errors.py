@@ -21,7 +21,7 @@ from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.problem import Problem
 from dpwindows.plan.planned import Planned
-from dpwindows.progress import planning_progress
+from dpwindows.progress import show_progress
 from dpwindows.strategies import candidates
 from dpwindows.strategies.in_periods import limit
 from dpwindows.strategies.scoring import noise_factor
@@ -60,7 +60,7 @@ def unit_errors(plan: Planned) -> dict[str, Any]:
     axes = [(allotment, _axes(allotment.query.window, plan.timeline.steps)) for allotment in plan.allotments]
     total = sum(len(lengths) * len(horizons) for _, (lengths, horizons) in axes) * len(ks) * len(units)
     families = []
-    with planning_progress(total) as advance:
+    with show_progress("working out errors", total) as advance:
         for allotment, (lengths, horizons) in axes:
             window = allotment.query.window
             rows = []

@@ -21,6 +21,7 @@ from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, two_figures
 from dpwindows.release.groups import rows_of_group
+from dpwindows.release.plot import Plot
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
 
 
@@ -216,8 +217,8 @@ class Release:
         *,
         k: int | Sequence[int] | None = None,
         groups: Mapping[str, str | Sequence[str]] | None = None,
-    ) -> Any:
-        """An Altair chart of the release: estimates with their intervals (needs `pip install 'dpwindows[report]'`).
+    ) -> Plot:
+        """The charts of the release, estimates with their intervals: a notebook shows them, `save` writes them.
 
         Args:
             windows: canonical texts of the families to draw, such as `rolling:28`; default all.
@@ -225,11 +226,14 @@ class Release:
             groups: for a group column the groups to draw; default all.
 
         Raises:
-            InputError: the release holds no such window, k or group, or Altair is not installed.
-        """
-        from dpwindows.report import chart, chosen
+            InputError: the release holds no such window, k or group.
 
-        return chart(chosen(self.table, windows, k, groups), self.metadata)
+        Example:
+            release.plot("rolling:28").save("rolling.svg")
+        """
+        from dpwindows.report import chosen
+
+        return Plot(chosen(self.table, windows, k, groups), self.metadata)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
         """Write the release as one self-contained HTML page.

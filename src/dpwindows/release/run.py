@@ -15,7 +15,7 @@ from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.description import describe
-from dpwindows.progress import agreeing_progress, noise_progress
+from dpwindows.progress import show_progress
 from dpwindows.release.checks import columns_of
 from dpwindows.release.consistency.table import consistent_counts
 from dpwindows.release.groups import in_groups
@@ -69,7 +69,7 @@ def run_plan(
         return count_events(request) if plan.grouping is None else count_groups(request)
 
     def draw(answers: ExactAnswers | GroupedAnswers, paid: dict[str, Any]) -> Release:
-        with noise_progress(plan.workload.draws, shown=settings.progress) as progress:
+        with show_progress("drawing noise", plan.workload.draws, shown=settings.progress) as progress:
             drawn = draw_estimates(plan, answers, progress)
         found = {} if plan.loss is None else {"loss": _loss(described["loss"], float(drawn.pop()[0]))}
         names = columns_of(described)
@@ -135,7 +135,7 @@ def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntA
     """
     if plan.rule.max_runs is not None:
         return None
-    with agreeing_progress(sum(map(len, drawn)), shown=shown) as progress:
+    with show_progress("making numbers agree", sum(map(len, drawn)), shown=shown) as progress:
         return consistent_counts(plan, drawn, progress)
 
 

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from dpwindows.errors import counted
 
 _UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month"}
-_MILLISECONDS_A_DAY = 86_400_000
 # Units of time since 1970, finest last; numbers from 2000 to 2100 in one of them are taken for times.
 _EPOCHS = (("seconds", 1), ("milliseconds", 1_000), ("microseconds", 1_000_000))
 _FROM, _TO = 946_684_800, 4_102_444_800
@@ -142,10 +141,6 @@ class Clock:
         if self.unit is None and self.zone is None:
             return "last time value in the window"
         return "last day of the window" if self.dates else f"end of the window ({self.zone or 'local time'})"
-
-    def day_ticks(self, positions: list[int]) -> bool:
-        """Whether so few days are shown that an axis left to itself would add hours."""
-        return self.dates and max(positions) - min(positions) < 12 * _MILLISECONDS_A_DAY
 
 
 def _of_numbers(table: pa.Table, step: int) -> Clock | None:

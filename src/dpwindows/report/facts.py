@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpwindows.errors import percent
-from dpwindows.report.words import confidence_of, each, figures_of, plain
+from dpwindows.report.words import confidence_of, each, figures_of, measure_text, plain
 
 Metadata = Mapping[str, Any]
 _DEFINITIONS = {
@@ -40,7 +40,7 @@ def amounts(metadata: Metadata) -> str:
 def asked(metadata: Metadata) -> str:
     """What is published, over which range and in which groups."""
     queries = "; ".join(
-        f"{query['window']}: {', '.join(measure_in_words(one) for one in query['measures'])}"
+        f"{query['window']}: {', '.join(measure_text(one) for one in query['measures'])}"
         for query in metadata["queries"]
     )
     timeline = metadata["timeline"]
@@ -57,11 +57,6 @@ def _groups(metadata: Metadata) -> str:
         return ""
     columns = " x ".join(str(column["name"]) for column in groups["columns"])
     return f", for each {columns}{' and in total' if groups.get('totals') else ''}"
-
-
-def measure_in_words(one: Metadata) -> str:
-    """A measure, such as `at least 3`."""
-    return f"{str(one['measure']).replace('_', ' ')} {one['k']}"
 
 
 def public_facts(metadata: Metadata) -> str:
@@ -116,7 +111,7 @@ def post_processing() -> str:
 def errors(metadata: Metadata) -> str:
     """The standard errors, as they were forecast."""
     rows = [
-        f"{row['window']}, {measure_in_words(row)}{each(row)}: typically {figures_of(row['rms'])} and at most "
+        f"{row['window']}, {measure_text(row)}{each(row)}: typically {figures_of(row['rms'])} and at most "
         f"{figures_of(row['max'])} counts"
         for row in metadata["forecast"]
     ]

@@ -1,168 +1,287 @@
-"""The charts of a release for a notebook, each with the words that belong to it.
+"""The figures of a release: for each family of windows its charts, the words that belong to them, and their HTML.
 
-A figure knows its title, what it says in one sentence, what was left out of it and how to draw itself.
+Charts show released numbers, never means of them: where there are too many, evenly spaced ones. With each chart stands
+where its series are among the packed numbers (`pack`), so that the script can say every one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from dpwindows.errors import percent
-from dpwindows.report import charts
+from dpwindows.report.charts import COLOURS, HEAT, Axis, Chart, Floats, Line, cells, counts, numbers, round_steps, times
 from dpwindows.report.clock import Clock
-from dpwindows.report.series import Family, Row, Series, cells, families, records
-from dpwindows.report.words import confidence_of, number, when
+from dpwindows.report.html import grid, unbroken_dates
+from dpwindows.report.series import ALL, Family, Series
+from dpwindows.report.words import confidence_of, in_words, number, when
 
-# Together these keep the charts of any release under about 5 MB: a row drawn costs some 150 to 200 bytes.
-_LINE_ROWS = 9_000
-_LINE_ROWS_OF_A_SERIES = 1_500
-_HEAT_CELLS = 9_000
-_HEAT_CELLS_OF_A_MAP = 5_000
-_FIGURES = 60
-_SERIES_OF_A_CHART = len(charts.SERIES_COLOURS)
+# Together these keep the charts of any release under about 3 MB: a point of a line takes some 40 bytes.
+_POINTS, _POINTS_OF_A_SERIES = 30_000, 1_500
+_CELLS, _CELLS_OF_A_MAP = 120_000, 40_000
+_ROWS_OF_A_MAP = 90
+MOST_FIGURES = 60
+_MOST_MAPS = _MOST_GROUPS = 24
+# How much fainter a cell is where its error is over a tenth, and over half, of its count.
+_FAINT = (1.0, 0.6, 0.25)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart of a figure: over time, over length, or a map of both.
+
+    Attributes:
+        chart: what is drawn; what it says is of the last window.
+        series: places of its series among all that are packed.
+        along: `time`, `length` or `both`.
+        heading: whether the chart's own title stands above it.
+        choice: one of several that a reader picks from; None if it always stands there.
+    """
+
+    chart: Chart
+    series: tuple[int, ...]
+    along: str
+    heading: bool = True
+    choice: str | None = None
+
+    def html(self) -> str:
+        """The chart with its legend and what it says."""
+        listed = "".join(
+            f'<li><i style="background:{colour}"></i>{escape(label)}</li>' for colour, label in self.chart.legend
+        )
+        legend = f'<ul class="legend" aria-label="Colours">{listed}</ul>' if listed else ""
+        drawn = self.chart.html(
+            "heat" if self.along == "both" else "chart",
+            along=self.along,
+            series=" ".join(map(str, self.series)),
+            x=f"{self.chart.x.low:.16g} {self.chart.x.high:.16g}",
+            y=f"{self.chart.y.low:.16g} {self.chart.y.high:.16g}",
+        )
+        title = f"<h3>{unbroken_dates(self.chart.title)}</h3>" if self.heading else ""
+        choice = "" if self.choice is None else f' data-choice="{escape(self.choice)}"'
+        said = escape(" ".join(self.chart.said))
+        return f'<section class="panel"{choice}>{title}{legend}{drawn}<p class="readout">{said}</p></section>'
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart and what is said about it.
-
-    Attributes:
-        window: canonical text of the family shown.
-        title: what is shown, as a heading.
-        finding: what it says, in a sentence or two.
-        notes: how to read it, and what was left out of it.
-        draw: makes the Altair chart, with a name that tells its selections from those of others beside it.
-    """
+    """The charts of one family of windows, with its title and how to read them."""
 
     window: str
     title: str
-    finding: str
+    panels: tuple[Panel, ...]
     notes: tuple[str, ...]
-    draw: Callable[[str], Any]
+    small: bool = False
+
+    def html(self, name: str) -> str:
+        """The figure; `name` is its own among all ids of a page."""
+        panels = "".join(panel.html() for panel in self.panels)
+        panels = f'<div class="multiples">{panels}</div>' if self.small else panels
+        notes = f'<figcaption class="note">{escape(" ".join(self.notes))}</figcaption>' if self.notes else ""
+        return (
+            f'<figure aria-labelledby="{name}" data-window="{escape(self.window)}">'
+            f'<h2 id="{name}">{unbroken_dates(self.title)}</h2>{panels}{notes}</figure>\n'
+        )
+
+    def charts(self) -> list[Chart]:
+        """The charts for a picture, the last with the notes."""
+        first, *others = [panel.chart for panel in self.panels]
+        titled = first if self.title in first.title else replace(first, title=f"{self.title}: {first.title}")
+        all_charts = [titled, *others]
+        return [*all_charts[:-1], replace(all_charts[-1], said=(*all_charts[-1].said, " ".join(self.notes)))]
 
 
-@dataclass(frozen=True)
-class Figures:
-    """The figures of a release; `left_out` says how many more there would have been."""
-
-    shown: tuple[Figure, ...]
-    left_out: int
+def figures(found: Sequence[Family], clock: Clock, metadata: Mapping[str, Any]) -> list[Figure]:
+    """The figures of these families, those over all groups before those of single groups."""
+    drawer = _Drawer(found, clock, confidence_of(metadata))
+    return [figure for family in found[:MOST_FIGURES] for figure in drawer.of_family(family)]
 
 
-def figures(table: pa.Table, metadata: Mapping[str, Any]) -> Figures:
-    """The figures of a release in the order its families were asked; none for a release without rows."""
-    clock = Clock.of(table, metadata)
-    found = families(table)
-    confidence = confidence_of(metadata)
-    lines = sum(len(family.series) for family in found)
-    maps = sum(len(family.series) for family in found if family.name == "any")
-    budget = _Budget(
-        line=max(20, min(_LINE_ROWS_OF_A_SERIES, _LINE_ROWS // max(1, lines))),
-        cells=max(200, min(_HEAT_CELLS_OF_A_MAP, _HEAT_CELLS // max(1, maps))),
-    )
-    made = [figure for family in found for figure in _of_family(family, clock, confidence, budget)]
-    return Figures(tuple(made[:_FIGURES]), max(0, len(made) - _FIGURES))
+class _Drawer:
+    """What the figures of one release have in common."""
+
+    def __init__(self, found: Sequence[Family], clock: Clock, confidence: float) -> None:
+        self.clock, self.interval = clock, f"{percent(confidence, 6)} interval"
+        series = [one for family in found for one in family.series]
+        self.place = {id(one): at for at, one in enumerate(series)}
+        maps = sum(one.window.startswith("any") for one in series)
+        self.points = max(20, min(_POINTS_OF_A_SERIES, _POINTS // max(1, len(series))))
+        self.cells = max(200, min(_CELLS_OF_A_MAP, _CELLS // max(1, min(maps, _MOST_MAPS))))
+
+    def of_family(self, family: Family) -> Iterator[Figure]:
+        """One figure for the totals, and one for single groups; of any windows one with a map for each series."""
+        title = f"{_counted(family.series)} {family.in_windows(self.clock)}"
+        if family.name == "any":
+            left = _left_out(len(family.series) - _MOST_MAPS, "map")
+            panels = [panel for one in family.series[:_MOST_MAPS] for panel in self._any_windows(one, title)]
+            yield Figure(family.window, title, tuple(panels), (*self._notes(family), *left))
+            return
+        totals, grouped = ([one for one in family.series if one.total is total] for total in (True, False))
+        if totals:
+            chunks = [totals[at : at + len(COLOURS)] for at in range(0, len(totals), len(COLOURS))]
+            panels = [self._over_time(chunk, title, self._axis(chunk), heading=False) for chunk in chunks]
+            yield Figure(family.window, title, tuple(panels), self._notes(family))
+        if grouped:
+            yield self._small_ones(family, grouped, f"{title}, by {' and '.join(n for n, _ in grouped[0].groups)}")
+
+    def _small_ones(self, family: Family, grouped: Sequence[Series], title: str) -> Figure:
+        """One small chart a group, all with the same scale."""
+        groups: dict[str, list[Series]] = {}
+        for one in grouped:
+            groups.setdefault(_group(one), []).append(one)
+        drawn = {words: several[: len(COLOURS)] for words, several in list(groups.items())[:_MOST_GROUPS]}
+        axis = self._axis([one for several in drawn.values() for one in several])
+        panels = [self._over_time(several, words, axis, heading=True, height=140) for words, several in drawn.items()]
+        notes = () if any(one.total for one in family.series) else self._notes(family)
+        left = _left_out(len(groups) - _MOST_GROUPS, "group")
+        return Figure(family.window, title, tuple(panels), (*notes, *left), small=True)
+
+    def _notes(self, family: Family) -> tuple[str, ...]:
+        one = family.main
+        if family.name == "any":
+            first = f"Each cell is one window: across, when it ends; upwards, its length in {self.clock.steps}; paler, "
+            first += "where the error is over 10 %, and palest, where it is over 50 % of the count."
+        else:
+            first = "Band: the interval of each number by itself."
+        cut = family.name == "rolling" and not all(one.rows["complete"].to_pylist())
+        size = self.clock.length(family.size or 1)
+        stride = math.ceil(one.rows.num_rows / self.points)
+        return tuple(
+            filter(
+                None,
+                (
+                    first,
+                    f"Dashed: windows cut at the first step, shorter than {size}." if cut else "",
+                    f"Totals count {family.together}, and no other values." if family.together else "",
+                    f"Drawn is one window in {stride:,}." if stride > 1 and family.name != "any" else "",
+                ),
+            )
+        )
+
+    def _axis(self, several: Sequence[Series]) -> Axis:
+        columns = ("estimate", "lower", "upper", "consistent")
+        return counts(np.concatenate([one.numbers(name) for one in several for name in columns]))
+
+    def _over_time(self, several: Sequence[Series], title: str, y: Axis, *, heading: bool, height: int = 250) -> Panel:
+        """Estimates with their intervals over the ends of the windows."""
+        places = [self._positions(one) for one in several]
+        low, high = min(map(min, places)), max(map(max, places))
+        calendar = self.clock.described()["kind"] == "calendar"
+        x = times(low, high) if calendar else numbers(low, high, 6, whole=True)
+        chart = Chart(title, x, y, x_title=self.clock.axis_title, height=height)
+        drawn = [one.thinned(self.points) for one in several]
+        labels = [one.label.split(",")[0] if heading else one.label for one in several]
+        return Panel(self._lines(chart, drawn, labels), self._places(several), "time", heading)
+
+    def _any_windows(self, series: Series, title: str) -> Iterator[Panel]:
+        """A map of all windows, and those that end last over their length."""
+        yield Panel(self._map(series, title), self._places([series]), "both", heading=False, choice=series.label)
+        last = series.last_end()
+        x = numbers(1, int(last.lengths.max()), 8, whole=True)
+        ends = f"for windows {self.clock.until} {self.clock.ends(self.clock.wall(last.rows['end'].slice(0, 1)))[0]}"
+        chart = Chart(f"By length, {ends}", x, self._axis([last]), f"window length ({self.clock.steps})", height=200)
+        lines = self._lines(chart, [last.thinned(self.points)], [series.label])
+        yield Panel(lines, self._places([series]), "length", choice=series.label)
+
+    def _lines(self, chart: Chart, drawn: Sequence[Series], labels: Sequence[str]) -> Chart:
+        """The chart with a line and a band for each series, and what the last windows say."""
+        lines, dots = "", ""
+        for one, colour in zip(drawn, COLOURS, strict=False):
+            by_length = one.window.startswith("any")
+            x = one.lengths if by_length else self._positions(one)
+            breaks = one.steps("first_step") if one.window.startswith("to-date") else np.zeros(len(x), np.int64)
+            cut = ~np.asarray(one.rows["complete"].to_numpy(), dtype=bool)
+            bounds = one.numbers("lower"), one.numbers("upper")
+            for kind, values in _raw_and_fitted(one):
+                line = Line(colour, np.asarray(x, np.float64), values, *bounds, breaks, cut)
+                stretched, placed = line.drawn(chart.x, chart.y, strength=0.25 if len(drawn) < 4 else 0.14)
+                lines, dots = lines + kind.format(stretched), dots + kind.format(placed)
+        legend = tuple(zip(COLOURS, labels, strict=False)) if len(drawn) > 1 else ()
+        return replace(chart, lines=lines, dots=dots, legend=legend, said=(self._said(drawn),))
+
+    def _map(self, series: Series, title: str) -> Chart:
+        """The windows of an `any` family as cells, or evenly spaced ones of them: end across, length upwards."""
+        last, lengths = series.steps("last_step"), series.lengths
+        every_length = math.ceil(int(lengths.max()) / _ROWS_OF_A_MAP)
+        kept = (lengths - 1) % every_length == 0
+        every_end = math.ceil(int(kept.sum()) / self.cells)
+        kept &= (last.max() - last) % every_end == 0
+        one = series.take(np.flatnonzero(kept))
+        ends, across = np.unique(one.steps("last_step"), return_inverse=True)
+        upwards = (one.lengths - 1) // every_length
+        tall, wide = int(upwards.max()) + 1, len(ends)
+        known = np.concatenate([values[np.isfinite(values)] for _, values in _raw_and_fitted(one)])
+        marks = round_steps(known.min(initial=0.0), known.max(initial=1.0), len(HEAT))[: len(HEAT)]
+        lines = ""
+        for kind, values in _raw_and_fitted(one):
+            part = one.numbers("std_error") / np.maximum(1e-12, np.abs(values))
+            table, strength = np.full((tall, wide), np.nan), np.ones((tall, wide))
+            table[upwards, across] = values
+            strength[upwards, across] = np.select([part <= 0.1, part <= 0.5], _FAINT[:2], _FAINT[2])
+            lines += kind.format(cells(table, marks[1:], strength))
+        # One window of each end, for its name.
+        named = one.take(np.unique(across, return_index=True)[1])
+        texts = self.clock.ends(self.clock.wall(named.rows["end"]))
+        chosen = sorted({round(share * (wide - 1)) for share in (0, 0.25, 0.5, 0.75, 1)})
+        x = Axis(0, wide, tuple((at + 0.5, texts[at]) for at in chosen))
+        whole = [at for at in round_steps(1, tall * every_length, 5) if at == int(at)] or [1.0]
+        y = Axis(0, tall * every_length, tuple((at - 0.5, f"{at:,.0f}") for at in whole))
+        legend = [(colour, f"from {number(mark, 2.0)}") for colour, mark in zip(HEAT, marks, strict=False)]
+        if every_end * every_length > 1:
+            title += f" (drawn: {wide * tall:,} places, each one window)"
+        said = self._said([series.last_end()])
+        return Chart(title, x, y, self.clock.axis_title, lines, legend=tuple(legend), said=(said,), height=300)
+
+    def _said(self, several: Sequence[Series]) -> str:
+        """What the last windows say, or the longest of those that end last."""
+        rows = [in_words(one, -1, self.clock) for one in several]
+        items = ("distinct items" if one.distinct else f"seen {one.label}" for one in several)
+        parts = (
+            f"{row.estimate} {what} ({self.interval} {row.interval})" for what, row in zip(items, rows, strict=True)
+        )
+        return f"{when(rows[0], self.clock)}: {'; '.join(parts)}."
+
+    def _positions(self, series: Series) -> list[int]:
+        return self.clock.positions(self.clock.wall(series.rows["end"]))
+
+    def _places(self, several: Sequence[Series]) -> tuple[int, ...]:
+        return tuple(self.place[id(one)] for one in several)
 
 
-@dataclass(frozen=True)
-class _Budget:
-    line: int
-    cells: int
+def last_numbers(found: Sequence[Family], clock: Clock, metadata: Mapping[str, Any], most: int) -> str:
+    """A table of the last number of each series, of at most so many; of any windows the longest that end last."""
+    head = ["Window", "Seen", clock.until.capitalize(), "Estimate", "Standard error"]
+    head.append(f"{percent(confidence_of(metadata), 6)} interval")
+    rows = []
+    for one in [one for family in found for one in family.series][:most]:
+        row = in_words(one.last_end() if one.window.startswith("any") else one, -1, clock)
+        rows.append([one.window, one.label, row.end, row.estimate, row.error, row.interval])
+    return grid(head, rows, numeric=(3, 4, 5), label="The last number of each series")
 
 
-def _of_family(family: Family, clock: Clock, confidence: float, budget: _Budget) -> Iterator[Figure]:
-    groups = [family.series[at : at + _SERIES_OF_A_CHART] for at in range(0, len(family.series), _SERIES_OF_A_CHART)]
-    if family.name != "any":
-        for group in groups:
-            yield _over_time(family, group, clock, confidence, budget)
-        return
-    for series in family.series:
-        yield _heat_map(family, series, clock, confidence, budget)
-    for group in groups:
-        yield _over_length(group, clock, confidence, budget)
+def _raw_and_fitted(series: Series) -> list[tuple[str, Floats]]:
+    """Values to draw, with the SVG around them: consistent ones where there are any, and the raw ones hidden."""
+    raw, fitted = series.numbers("estimate"), series.numbers("consistent")
+    if not np.isfinite(fitted).any():
+        return [("{}", raw)]
+    both = np.where(np.isfinite(fitted), fitted, raw)
+    return [('<g class="raw" display="none">{}</g>', raw), ('<g class="fitted">{}</g>', both)]
 
 
-def _over_time(family: Family, group: tuple[Series, ...], clock: Clock, confidence: float, budget: _Budget) -> Figure:
-    drawn = tuple(series.thinned(budget.line) for series in group)
-    last = [_last(series, clock) for series in group]
-    notes = [_thinned_note(drawn)]
-    if family.name == "rolling" and not all(drawn[0].rows["complete"].to_pylist()):
-        notes.append(f"Dashed: windows cut at the first step, shorter than {clock.length(family.size or 1)}.")
-    return Figure(
-        window=family.window,
-        title=f"{_counted(group)} {family.in_windows(clock)}",
-        finding=f"{when(last[0], clock)}: {_values(group, last, confidence)}",
-        notes=tuple(note for note in notes if note),
-        draw=partial(charts.over_time, series=drawn, clock=clock, confidence=confidence),
-    )
-
-
-def _heat_map(family: Family, series: Series, clock: Clock, confidence: float, budget: _Budget) -> Figure:
-    drawn = cells(series, clock, budget.cells)
-    thinned = [
-        f"every {_ordinal(every)} {what}"
-        for what, every in (("end", drawn.every_end), ("length", drawn.every_length))
-        if every > 1
-    ]
-    notes = ["Each cell is one window: across, when it ends; upwards, how long it is; the colour is the estimate."]
-    if thinned:
-        notes.append(f"Drawn: {' and '.join(thinned)}; all {series.rows.num_rows:,} windows are in the released file.")
-    last = next(records(series.last_end().thinned(1), clock))
-    return Figure(
-        window=family.window,
-        title=f"{_counted((series,))} {family.in_windows(clock)}",
-        finding=f"The longest, {when(last, clock, first='from')}: {_values((series,), [last], confidence)}",
-        notes=tuple(notes),
-        draw=lambda name: charts.heat_map(drawn.rows, clock, confidence),
-    )
-
-
-def _over_length(group: tuple[Series, ...], clock: Clock, confidence: float, budget: _Budget) -> Figure:
-    drawn = tuple(series.last_end().thinned(budget.line) for series in group)
-    last = [_last(series, clock) for series in drawn]
-    note = _thinned_note(drawn)
-    return Figure(
-        window=group[0].window,
-        title=f"{_counted(group)} by window length, up to {last[0]['b']}",
-        finding=f"In the longest window, {when(last[0], clock, first='from')}: {_values(group, last, confidence)}",
-        notes=(note,) if note else (),
-        draw=partial(charts.over_length, series=drawn, clock=clock, confidence=confidence),
-    )
-
-
-def _counted(group: tuple[Series, ...]) -> str:
-    if len(group) > 1:
+def _counted(several: Sequence[Series]) -> str:
+    if len(several) > 1:
         return "Items seen"
-    return "Distinct items" if group[0].distinct else f"Items seen {group[0].label}"
+    return "Distinct items" if several[0].distinct else f"Items seen {several[0].label}"
 
 
-def _interval(row: Row, confidence: float) -> str:
-    return f"{percent(confidence, 6)} interval {number(row['lo'], row['e'])} to {number(row['hi'], row['e'])}"
+def _group(one: Series) -> str:
+    return ", ".join(f"{name} {value}" for name, value in one.groups if value != ALL)
 
 
-def _values(group: tuple[Series, ...], last: list[Row], confidence: float) -> str:
-    said = (
-        f"{number(row['y'], row['e'])} {'distinct items' if series.distinct else f'seen {series.label}'}"
-        f" ({_interval(row, confidence)})"
-        for series, row in zip(group, last, strict=True)
-    )
-    return "; ".join(said) + "."
-
-
-def _thinned_note(drawn: tuple[Series, ...]) -> str:
-    stride = max(series.stride for series in drawn)
-    return f"Drawn: every {_ordinal(stride)} window; all of them are in the released file." if stride > 1 else ""
-
-
-def _last(series: Series, clock: Clock) -> Row:
-    return next(records(series.thinned(1), clock))
-
-
-def _ordinal(count: int) -> str:
-    suffix = "th" if count % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th")
-    return f"{count:,}{suffix}"
+def _left_out(more: int, what: str) -> list[str]:
+    return [f"{more:,} more {what}{'s are' if more > 1 else ' is'} only in the table of numbers."] if more > 0 else []

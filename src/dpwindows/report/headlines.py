@@ -30,7 +30,7 @@ import scipy
 
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import Family, Series
-from dpwindows.report.words import confidence_of, figures_of, number, place_of, when
+from dpwindows.report.words import confidence_of, figures_of, in_words, number, when
 
 _MOST = 4
 _GAUSSIAN = "discrete Gaussian"
@@ -121,7 +121,7 @@ def _headline(
     half = widest_factor(alpha, metadata, [series.window]) * error + bias
     estimate = float(estimates[row])
     first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
-    span = f"{when(place_of(series, row, clock), clock)} ({clock.length(last - first + 1)})"
+    span = f"{when(in_words(series, row, clock), clock)} ({clock.length(last - first + 1)})"
     counted = "distinct items" if series.distinct else f"items seen {series.label}"
     counted += f" ({family.together})" if family.together else ""
     value = f"about {number(estimate, error)} {counted}, between {number(estimate - half, error)} and "

@@ -10,15 +10,20 @@ from importlib.resources import files
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
 
 
+_STYLES = ("chart.css", "figures.css", "page.css")
+
+
 def document(title: str, body: str, *, scripts: Sequence[str] = ()) -> str:
     """A whole HTML document with its style and its scripts inside; `body` is HTML, `title` plain text."""
-    code = "\n".join(asset(name) for name in scripts)
+    code, style = ("\n".join(map(asset, names)) for names in (scripts, _STYLES))
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{asset('page.css')}</style></head>\n"
-        f"<body><main>{body}</main>\n" + (f'<script type="module">{code}</script>' if code else "") + "</body></html>\n"
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n"
+        f'<body class="dpw page"><main>{body}</main>\n'
+        + (f'<script type="module">{code}</script>' if code else "")
+        + "</body></html>\n"
     )
 
 

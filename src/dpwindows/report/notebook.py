@@ -1,7 +1,7 @@
-"""Displays for a notebook: small tables and one chart to point at, in the colours of the notebook, light or dark.
+"""Displays for a notebook: small tables, and charts to point at, in the colours of the notebook, light or dark.
 
-The chart is drawn by the scripts of the page from numbers beside it; nothing is fetched. Where scripts do not run, as
-on a page that only shows notebooks, the table says the same.
+The charts are those of the page, with its script and the numbers beside them; nothing is fetched. Where scripts do not
+run, as on a page that only shows notebooks, charts and tables can be read all the same.
 """
 
 from __future__ import annotations
@@ -9,37 +9,71 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 import pyarrow as pa
 
-from dpwindows.errors import percent
+from dpwindows.errors import InputError, percent
+from dpwindows.report.charts import picture
 from dpwindows.report.clock import Clock
-from dpwindows.report.html import asset, grid
-from dpwindows.report.pack import pack
-from dpwindows.report.series import Family, Series, families, records
-from dpwindows.report.words import confidence_of, each, figures_of, number, plain
+from dpwindows.report.figures import Figure, figures, last_numbers
+from dpwindows.report.html import asset, document, grid
+from dpwindows.report.pack import Packed, pack
+from dpwindows.report.series import Family, families
+from dpwindows.report.words import confidence_of, each, figures_of, forecast_grid, measure_text, plain
 
-_MOST_NUMBERS = 20_000
+_MOST_NUMBERS, _MOST_NUMBERS_OF_A_PLOT = 20_000, 300_000
 _MOST_SERIES = 6
 _TABLE_ROWS = 8
 _MOST_BARS = 40
 
 
 def release_html(table: pa.Table, metadata: Mapping[str, Any]) -> str:
-    """A release: one chart of its first family, and for each series its last number with its error."""
+    """A release: for each series its last number with its error, and the chart of its first family."""
     found, clock = families(table), Clock.of(table, metadata)
     if not found:
         return fragment("<p>This release holds no rows.</p>")
-    interval = f"{percent(confidence_of(metadata), 6)} interval"
-    head = ["Window", "Seen", clock.until.capitalize(), "Estimate", "Standard error", interval]
-    ones = [one for family in found for one in family.series]
-    rows = [_last_row(one, clock) for one in ones[:_TABLE_ROWS]]
-    said = f"<p>{escape(_summary(table, metadata, len(ones)))}</p>"
-    said += grid(head, rows, numeric=(3, 4, 5), label="The last number of each series")
+    body = f"<p>{escape(_summary(table, metadata, sum(len(family.series) for family in found)))}</p>"
+    body += last_numbers(found, clock, metadata, _TABLE_ROWS)
     family = next((family for family in found if family.name != "any"), found[0])
-    return fragment(said, chart=_chart(family, clock, metadata))
+    ones = [one for one in family.series if one.total][:_MOST_SERIES] or list(family.series[:_MOST_SERIES])
+    kept = [one.last_end() if family.name == "any" else one for one in ones]
+    shown = Family(family.window, tuple(one.thinned(_MOST_NUMBERS // len(kept)) for one in kept))
+    drawn = figures([shown], clock, metadata)
+    if family.name == "any":
+        lengths = tuple(panel for panel in drawn[0].panels if panel.along == "length")
+        drawn = [replace(drawn[0], panels=lengths, notes=())]
+    return fragment(body + _answering(drawn, pack([shown], clock), metadata))
+
+
+def plot_html(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+    """All charts of a release, for the output of a notebook's cell."""
+    return fragment(_plot(table, metadata))
+
+
+def plot_page(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+    """All charts of a release, as a whole HTML document that refers to nothing outside itself."""
+    return document("Private counts in time windows", _plot(table, metadata))
+
+
+def plot_picture(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+    """All charts of a release, as one SVG."""
+    drawn = _figures(table, metadata)
+    return picture([chart for figure in drawn for chart in figure.charts()])
+
+
+def _figures(table: pa.Table, metadata: Mapping[str, Any]) -> list[Figure]:
+    """The figures of a release; raises `InputError` if it has no rows."""
+    if not table.num_rows:
+        raise InputError("this release holds no rows, so there is nothing to draw")
+    return figures(families(table), Clock.of(table, metadata), metadata)
+
+
+def _plot(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+    drawn, clock = _figures(table, metadata), Clock.of(table, metadata)
+    return _answering(drawn, pack(families(table), clock, _MOST_NUMBERS_OF_A_PLOT), metadata)
 
 
 def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -55,31 +89,14 @@ def forecast_html(entries: Sequence[Mapping[str, Any]], confidence: float | None
         confidence: of the intervals, where it is known.
         said: a sentence before the table.
     """
-    interval = f"{percent(confidence, 6)} interval \u00b1" if confidence else "Interval \u00b1"
-    head = ["Window", "Seen", "Standard error", interval, "Largest", "Times the known limit", "Strategy"]
-    names = [f"{str(row['measure']).replace('_', ' ')} {row['k']}{each(row)}" for row in entries]
-    rows = [
-        [
-            str(row["window"]),
-            name,
-            *(figures_of(row[key]) for key in ("rms", "half_width", "max", "ratio_to_limit")),
-            str(row["strategy"]),
-        ]
-        for row, name in zip(entries, names, strict=True)
-    ]
-    body = (f"<p>{escape(said)}</p>" if said else "") + grid(head, rows, numeric=range(2, 6), label="Forecast")
+    names = [measure_text(row) + each(row) for row in entries]
+    body = (f"<p>{escape(said)}</p>" if said else "") + forecast_grid(entries, confidence)
+    largest = max((float(row["max"]) for row in entries[:_MOST_BARS]), default=0.0) or 1.0
     drawn = [
-        {
-            "short": f"{row['window']} {name}" if len(entries) <= _MOST_SERIES else str(at + 1),
-            "words": f"{row['window']}, {name}: standard error {figures_of(row['rms'])}, the largest "
-            f"{figures_of(row['max'])}, least known to be possible {figures_of(row['limit'])}",
-            "value": row["rms"],
-            "low": row["rms"] if row["limit"] is None else row["limit"],
-            "high": row["max"],
-        }
-        for at, (row, name) in enumerate(zip(entries, names, strict=True))
+        _bar(f"{row['window']} {name}", row, largest) for row, name in zip(entries[:_MOST_BARS], names, strict=False)
     ]
-    return fragment(body, chart=bars("Standard errors to expect", drawn[:_MOST_BARS]))
+    note = "Bar: the standard error; line: from the least that is known to be possible to the largest of the query."
+    return fragment(f'{body}<div class="bars">{"".join(drawn)}</div><p class="note">{note}</p>')
 
 
 def ledger_html(page: Mapping[str, Any]) -> str:
@@ -92,54 +109,38 @@ def ledger_html(page: Mapping[str, Any]) -> str:
     return listing(title, ["Budget", "Amount"], rows)
 
 
-def bars(title: str, entries: Sequence[Mapping[str, Any]]) -> str:
-    """Code that draws bars: an entry has `short` and `words` (said of it), its `value`, `low` and `high` about it."""
-    drawn = [
-        {
-            "short": entry["short"],
-            "words": entry["words"],
-            "numbers": {"estimate": entry["value"], "lower": entry["low"], "upper": entry["high"]},
-        }
-        for entry in entries
-    ]
-    given = _inside(json.dumps({"title": title, "bars": drawn}, allow_nan=False))
-    return f"const given = {given}; place.append(barChart({{ ...given, say: (bar) => bar.words }}));"
+def _bar(name: str, row: Mapping[str, Any], largest: float) -> str:
+    """A bar for a standard error, with a line from the least that is possible to the largest."""
+    low, high = 100 * (row["limit"] or row["rms"]) / largest, 100 * row["max"] / largest
+    limit = "" if row["limit"] is None else f", least known to be possible {figures_of(row['limit'])}"
+    return (
+        f'<span>{escape(name)}</span><span class="track"><i style="width:{100 * row["rms"] / largest:.1f}%"></i>'
+        f'<b style="left:{low:.1f}%;width:{max(0.0, high - low):.1f}%"></b></span>'
+        f'<span class="words">{figures_of(row["rms"])}{limit}</span>'
+    )
 
 
-def fragment(body: str, *, chart: str = "") -> str:
-    """HTML for the output of a notebook's cell: a body, and under it what the code `chart` puts into `place`."""
+def fragment(body: str) -> str:
+    """HTML for the output of a notebook's cell."""
+    style = "".join(map(asset, ("chart.css", "figures.css", "cell.css")))
+    return f'<div class="dpw cell"><style>{style}</style>{body}</div>'
+
+
+def _answering(drawn: Sequence[Figure], packed: Packed, metadata: Mapping[str, Any]) -> str:
+    """Figures with the script that makes them answer, and the numbers that it says."""
     name = f"dpw-{uuid.uuid4().hex[:12]}"
-    drawn = ""
-    if chart:
-        code = "\n".join((asset("numbers.js"), asset("charts.js"), chart))
-        drawn = (
-            f'<div class="place"></div><script>(async () => {{ const place = document.querySelector("#{name} .place");'
-            f"\n{code}\n}})();</script>"
-        )
-    return f'<div id="{name}" class="dpw"><style>{asset("notebook.css")}</style>{body}{drawn}</div>'
-
-
-def _chart(family: Family, clock: Clock, metadata: Mapping[str, Any]) -> str:
-    ones = [one for one in family.series if one.total][:_MOST_SERIES] or list(family.series[:_MOST_SERIES])
-    any_family = family.name == "any"
-    kept = [one.last_end() if any_family else one for one in ones]
-    shown = Family(family.window, tuple(one.thinned(_MOST_NUMBERS // len(kept)) for one in kept))
-    packed = pack([shown], clock)
-    title = ("Items seen " if len(kept) > 1 or not kept[0].distinct else "Distinct items ") + family.in_windows(clock)
-    given: dict[str, Any] = {"index": packed.index, "text": packed.text, "title": title, "byLength": any_family}
-    given["confidence"] = f"{percent(confidence_of(metadata), 6)}"
-    return f"const given = {_inside(json.dumps(given, allow_nan=False))};\n{asset('notebook.js')}"
-
-
-def _inside(text: str) -> str:
-    """JSON that may stand in a script."""
-    return text.replace("<", "\\u003c")
-
-
-def _last_row(one: Series, clock: Clock) -> list[str]:
-    row = next(records((one.last_end() if one.window.startswith("any") else one).thinned(1), clock))
-    interval = f"{number(row['lo'], row['e'])} to {number(row['hi'], row['e'])}"
-    return [one.window, one.label, str(row["b"]), number(row["y"], row["e"]), figures_of(row["e"]), interval]
+    given = {"index": packed.index, "text": packed.text, "confidence": percent(confidence_of(metadata), 6)}
+    code = (
+        asset("numbers.js"),
+        asset("charts.js"),
+        f"const given = {json.dumps(given, allow_nan=False)};".replace("<", "\\u003c"),
+    )
+    start = (
+        "const release = new Release(given.index, await unpack(given.index, given.text));\n"
+        f'answering(document.getElementById("{name}"), release, {{ confidence: given.confidence }});'
+    )
+    content = "".join(figure.html(f"{name}-{at}") for at, figure in enumerate(drawn))
+    return f'<div id="{name}">{content}</div><script>(async () => {{\n{"".join(code)}\n{start}\n}})();</script>'
 
 
 def _summary(table: pa.Table, metadata: Mapping[str, Any], series: int) -> str:

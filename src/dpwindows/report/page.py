@@ -19,14 +19,15 @@ import pyarrow.compute as pc
 from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
 from dpwindows.report.facts import definition
+from dpwindows.report.figures import MOST_FIGURES, figures, last_numbers
 from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
-from dpwindows.report.series import ALL, Family, Series, families
+from dpwindows.report.series import ALL, Family, Series, families, seen
 from dpwindows.report.words import confidence_of, each, figures_of, plain
 
-_SCRIPTS = ("numbers.js", "charts.js", "heat.js", "explore.js", "table.js", "report.js")
-_FIGURES = 60
+_SCRIPTS = ("numbers.js", "charts.js", "explore.js", "table.js", "report.js")
+_TABLE_ROWS = 40
 _SYMBOLS = {
     "epsilon": "\N{GREEK SMALL LETTER EPSILON}",
     "delta": "\N{GREEK SMALL LETTER DELTA}",
@@ -105,7 +106,7 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
     }
     everywhere = any(family.name == "any" for family in found)
     fitted = any(column[0] == "consistent" for column in packed.index["columns"])
-    absent = "<noscript>This part of the page needs JavaScript; it fetches nothing.</noscript>"
+    absent = "<noscript>More of this needs JavaScript; it fetches nothing.</noscript>"
     thinned = (
         f'<p class="note">This page holds the windows of one end in {packed.every_end} of the <code>any</code> family; '
         "all of them are in the released file.</p>"
@@ -118,45 +119,23 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
         if fitted
         else ""
     )
-    left_out = len(found) - _FIGURES
+    left_out = len(found) - MOST_FIGURES
     return [
         f'<section aria-labelledby="explore-title"><h2 id="explore-title">'
         f'{"Any two dates" if everywhere else "One window"}</h2><div id="explore">{absent}</div>{thinned}</section>',
         switch,
-        *(_figure(family, at, clock) for at, family in enumerate(found[:_FIGURES])),
+        *(figure.html(f"figure-{at}") for at, figure in enumerate(figures(found, clock, metadata))),
         f'<p class="note">{left_out:,} more charts are not drawn; their numbers are in the table.</p>'
         if left_out > 0
         else "",
-        f'<section aria-labelledby="table-title"><h2 id="table-title">All numbers</h2><div id="table">{absent}</div>'
+        '<section aria-labelledby="table-title"><h2 id="table-title">All numbers</h2><div id="table">'
+        + last_numbers(found, clock, metadata, _TABLE_ROWS)
+        + f"{absent}</div>"
         '<p class="note">Rounded to the digits that their error leaves meaning; the released file has them all.</p>'
         "</section>",
         script("index", "application/json", json.dumps(stated, separators=(",", ":"), allow_nan=False)),
         script("numbers", "text/plain", packed.text),
     ]
-
-
-def _figure(family: Family, at: int, clock: Clock) -> str:
-    one = family.main
-    counted = (
-        "Items seen" if len(family.series) > 1 else "Distinct items" if one.distinct else f"Items seen {one.label}"
-    )
-    title = f"{counted} {family.in_windows(clock)}"
-    cut = family.name == "rolling" and not all(one.rows["complete"].to_pylist())
-    notes = ["Band: the interval of each number by itself."] if family.name != "any" else []
-    notes += [f"Dashed: windows cut at the first step, shorter than {clock.length(family.size or 1)}."] if cut else []
-    notes += [f"Totals count {family.together}, and no other values."] if family.together else []
-    labels = [series.label for series in family.series if series.total] if family.name != "any" else []
-    legend = "".join(
-        f'<li><i style="background:var(--s{colour % 6})"></i>{escape(label)}</li>'
-        for colour, label in enumerate(labels)
-    )
-    return (
-        f'<figure aria-labelledby="title-{at}"><h2 id="title-{at}">{unbroken_dates(title)}</h2>'
-        + (f'<ul class="legend" aria-label="Colours">{legend}</ul>' if len(labels) > 1 else "")
-        + f'<div data-window="{escape(family.window)}" data-title="{escape(title)}"></div>'
-        + (f'<figcaption class="note">{escape(" ".join(notes))}</figcaption>' if notes else "")
-        + "</figure>\n"
-    )
 
 
 def _guarantee(metadata: Mapping[str, Any]) -> str:
@@ -207,7 +186,7 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
         body.append(
             [
                 str(row["window"]),
-                _measure(row) + each(row),
+                seen(str(row["measure"]), row["k"]) + each(row),
                 str(row["strategy"]),
                 figures_of(row["rms"]),
                 figures_of(None if one is None else _rms(one.numbers("std_error"))),
@@ -274,9 +253,3 @@ def _measurement(row: Mapping[str, Any]) -> list[str]:
         f"{plain(sensitivity['norm'])} {plain(sensitivity['value'])}\n{plain(sensitivity['proof'])}",
         f"{100 * row['budget_share']:.3g}%",
     ]
-
-
-def _measure(row: Mapping[str, Any]) -> str:
-    k = row["k"]
-    times = "once" if k == 1 else "twice" if k == 2 else f"{k} times"
-    return f"{str(row['measure']).replace('_', ' ')} {times}"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from dpwindows.report.html import document, grid, script
-from dpwindows.report.words import figures_of
+from dpwindows.report.html import document, script
+from dpwindows.report.words import forecast_grid
 
 _SCRIPTS = ("numbers.js", "charts.js", "planner.js")
 # Off the points of the grid, as the test of the page finds (tests/report/test_planner.py).
@@ -24,26 +24,13 @@ def planner_page(errors: Mapping[str, Any], asked: Mapping[str, Any], forecast: 
             `sentence`, what was asked in words.
         forecast: the entries of the plan's own forecast, as plain values.
     """
-    head = ["Window", "Seen", "Strategy", "Standard error", "largest", "Interval \u00b1", "Times the known limit"]
-    rows = [
-        [
-            str(row["window"]),
-            f"{str(row['measure']).replace('_', ' ')} {row['k']}",
-            str(row["strategy"]),
-            figures_of(row["rms"]),
-            figures_of(row["max"]),
-            figures_of(row["half_width"]),
-            figures_of(row["ratio_to_limit"]),
-        ]
-        for row in forecast
-    ]
     stated = {**errors, "asked": {key: value for key, value in asked.items() if key != "sentence"}}
     body = (
         "<header><h1>What will the error be?</h1>"
         f'<p class="lede">{escape(str(asked["sentence"]))} Everything here is known before any data is read.</p>'
         "</header>"
         '<section aria-labelledby="plan"><h2 id="plan">The plan as asked</h2>'
-        + grid(head, rows, numeric=range(3, 7), label="Forecast of the plan")
+        + forecast_grid(forecast)
         + '</section><section aria-labelledby="try"><h2 id="try">Try other choices</h2><div id="planner">'
         "<noscript>The sliders need JavaScript; it fetches nothing.</noscript></div>"
         '<p class="note">For one k in each family of windows, with the shares of the budget that the plan gives them. '

@@ -34,21 +34,17 @@ _UNITS = {
 }
 
 
-def _unknown(metadata: Metadata) -> None:
-    """What a release cannot know."""
-
-
 @dataclass(frozen=True)
 class _Field:
     """A field of the schema: what the release says, of which kind it is, and the request where it is required."""
 
-    known: Callable[[Metadata], Any] = _unknown
+    known: str | Callable[[Metadata], Any] = ""
     kind: Kind = PROSE
     request: str = ""
 
     def value(self, metadata: Metadata, said: Any) -> Any:
         """What the release and its publisher say; None if neither does."""
-        known = self.known(metadata)
+        known = self.known if isinstance(self.known, str) else self.known(metadata)
         if self.kind == PROSE and known and said:
             return f"{known}\n\n{said}"
         return said or known or None
@@ -144,10 +140,6 @@ def _of_kind(release: str, stream: str) -> Callable[[Metadata], str]:
     return lambda metadata: stream if facts.is_stream(metadata) else release
 
 
-def _always(value: str) -> Callable[[Metadata], str]:
-    return lambda metadata: value
-
-
 def _domain(metadata: Metadata) -> str:
     condition = " Every step holds at most one event over all items." if metadata["singleton"] else ""
     return f"Logs of events, each an item (such as a person or a device) and a time, any number of each.{condition}"
@@ -208,7 +200,7 @@ _FIELDS: dict[str, dict[str, _Field]] = {
         "name": _Field(request="the name of the data product"),
         "data_curators": _Field(kind=NAMES, request="who publishes it"),
         "intended_use": _Field(request="what it is meant to be used for"),
-        "data_product_type": _Field(_always("Summary statistics"), GIVEN),
+        "data_product_type": _Field("Summary statistics", GIVEN),
         "data_product_region": _Field(request="the region that the data describe"),
         "description": _Field(facts.asked),
         "publication_date": _Field(
@@ -230,13 +222,11 @@ _FIELDS: dict[str, dict[str, _Field]] = {
         ),
     },
     "deployment_model": {
-        "model_name": _Field(_always("Central"), GIVEN),
-        "model_name_details": _Field(_always("Noise is added to exact counts before anything is published.")),
+        "model_name": _Field("Central", GIVEN),
+        "model_name_details": _Field("Noise is added to exact counts before anything is published."),
         "actors": _Field(
-            _always(
-                "Whoever runs dpwindows sees the log and is trusted with it. Readers of what is published need not "
-                "be trusted, whatever else they know and whomever they work with."
-            )
+            "Whoever runs dpwindows sees the log and is trusted with it. Readers of what is published need not "
+            "be trusted, whatever else they know and whomever they work with."
         ),
         "release_type": _Field(_of_kind("One release", "Many releases"), ("One release", "Many releases")),
         "release_type_details": _Field(
@@ -248,8 +238,8 @@ _FIELDS: dict[str, dict[str, _Field]] = {
         ),
         "data_source_type": _Field(_of_kind("Static", "Dynamic"), ("Static", "Dynamic")),
         "data_source_type_details": _Field(_source),
-        "access_type": _Field(_always("Non-interactive"), GIVEN),
-        "access_type_details": _Field(_always("All questions were fixed before the data were read.")),
+        "access_type": _Field("Non-interactive", GIVEN),
+        "access_type_details": _Field("All questions were fixed before the data were read."),
     },
     "accounting": {
         "post_processing": _Field(lambda metadata: facts.post_processing()),

@@ -6,10 +6,8 @@ Thinning picks released numbers, each with its own error; it never averages them
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows.report.clock import Clock
-
-Row = dict[str, Any]
 
 _DRAWN = (
     "first_step",
@@ -33,10 +29,14 @@ _DRAWN = (
     "upper",
     "consistent",
 )
-_ROWS_OF_A_HEAT_MAP = 60
 _MOST_NAMED = 6
 # The value of a group column in the rows over all groups.
 ALL = "all"
+
+
+def seen(measure: str, k: object) -> str:
+    """A measure in words: `at least once`, `exactly 3 times`."""
+    return f"{measure.replace('_', ' ')} {'once' if k == 1 else 'twice' if k == 2 else f'{k} times'}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ class Series:
         kind: `at_least` or `exactly`.
         k: the number of occurrences.
         rows: its rows of the release.
-        stride: one window in `stride` is held (1: all of them).
         groups: for each group column its name and the group counted; "all" where it is not told apart.
     """
 
@@ -56,15 +55,13 @@ class Series:
     kind: str
     k: int
     rows: pa.Table
-    stride: int = 1
     groups: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:
         """The measure in words: `at least once`, `exactly 3 times`."""
-        times = "once" if self.k == 1 else "twice" if self.k == 2 else f"{self.k} times"
-        told = ", ".join(f"{name} {value}" for name, value in self.groups if value != ALL)
-        return f"{self.kind.replace('_', ' ')} {times}" + (f", {told}" if told else "")
+        groups = (f"{name} {value}" for name, value in self.groups if value != ALL)
+        return ", ".join((seen(self.kind, self.k), *groups))
 
     @property
     def total(self) -> bool:
@@ -93,9 +90,7 @@ class Series:
         """The series with at most `most` windows (at least one), evenly spaced, the last one among them."""
         count = self.rows.num_rows
         stride = max(1, math.ceil(count / max(1, most)))
-        if stride == 1:
-            return self
-        return self.take(np.arange((count - 1) % stride, count, stride), stride)
+        return self if stride == 1 else self.take(np.arange((count - 1) % stride, count, stride))
 
     def last_end(self) -> Series:
         """Only the windows with the latest end, shortest first."""
@@ -103,9 +98,9 @@ class Series:
         chosen = np.flatnonzero(last == last.max())
         return self.take(chosen[np.argsort(self.lengths[chosen], kind="stable")])
 
-    def take(self, chosen: npt.NDArray[np.int64], stride: int = 1) -> Series:
+    def take(self, chosen: npt.NDArray[np.int64]) -> Series:
         """The series with only these rows."""
-        return replace(self, rows=self.rows.take(pa.array(chosen)), stride=stride)
+        return replace(self, rows=self.rows.take(pa.array(chosen)))
 
 
 @dataclass(frozen=True)
@@ -187,73 +182,3 @@ def families(table: pa.Table) -> list[Family]:
         one = Series(key["window"], key["measure"], int(key["k"]), ordered, groups=told)
         found.setdefault(key["window"], []).append(one)
     return [Family(window, tuple(series)) for window, series in found.items()]
-
-
-def records(series: Series, clock: Clock) -> Iterator[Row]:
-    """The rows of a series for a chart, short keys because a page may hold thousands.
-
-    `x` place on the time axis, `n` window length in steps, `y` estimate, `lo`, `hi` interval, `e` standard error,
-    `a`, `b` the window's start and end as text, `cut` whether the window is cut short by the range; `bias` and
-    `fit` (bias bound, consistent value) only where they say something. Numbers that are not finite become None.
-    """
-    ends = clock.wall(series.rows["end"])
-    columns = zip(
-        clock.positions(ends),
-        series.lengths.tolist(),
-        series.rows["complete"].to_pylist(),
-        clock.starts(clock.wall(series.rows["start"])),
-        clock.ends(ends),
-        *(series.numbers(name).tolist() for name in ("estimate", "lower", "upper", "std_error", "bias_bound")),
-        series.rows["consistent"].to_pylist(),
-        strict=True,
-    )
-    for x, length, complete, start, end, estimate, lower, upper, error, bias, fit in columns:
-        row: Row = {"x": x, "n": length, "s": series.label, "a": start, "b": end, "cut": not complete}
-        row |= {"y": _short(estimate), "lo": _short(lower), "hi": _short(upper), "e": _short(error)}
-        if bias and math.isfinite(bias):
-            row["bias"] = _short(bias)
-        if fit is not None:
-            row["fit"] = fit
-        yield row
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a heat map, and which windows they stand for."""
-
-    rows: list[Row]
-    every_end: int
-    every_length: int
-
-
-def cells(series: Series, clock: Clock, most: int) -> Cells:
-    """At most `most` or so windows of an `any` family as rectangles over (end, length).
-
-    The rows are those of `records` with the rectangle's corners: `x0`, `x1` in time and `n`, `n1` in length. Where
-    windows had to be left out, a rectangle reaches over the places of those it stands for.
-    """
-    last, lengths = series.steps("last_step"), series.lengths
-    every_length = math.ceil(int(lengths.max()) / _ROWS_OF_A_HEAT_MAP)
-    kept = (lengths - 1) % every_length == 0
-    every_end = max(1, math.ceil(int(kept.sum()) / max(1, most)))
-    kept &= (last.max() - last) % every_end == 0
-    chosen = series.take(np.flatnonzero(kept))
-    ends = clock.edges(clock.wall(chosen.rows["end"]))
-    spans = zip(ends, clock.edges(clock.wall(chosen.rows["start"])), chosen.lengths.tolist(), strict=True)
-    a_step = {end: (end - start) / length for end, start, length in spans}
-    marks = sorted(a_step)
-    left = dict(zip(marks, [marks[0] - a_step[marks[0]] * every_end, *marks], strict=False))
-    top = int(chosen.lengths.max()) + every_length
-    rows = []
-    for row, end in zip(records(chosen, clock), ends, strict=True):
-        # Cells reach a little under their later and their shorter neighbours, drawn after them: no seams show.
-        right = min(marks[-1], end + round((end - left[end]) / 8))
-        rows.append(row | {"x0": round(left[end]), "x1": right, "n1": min(top, row["n"] + every_length * 1.1)})
-    return Cells(rows, every_end, every_length)
-
-
-def _short(value: float) -> float | None:
-    """A number with no more digits than its reader can use; None where there is no number."""
-    if not math.isfinite(value):
-        return None
-    return round(value, 2) if abs(value) >= 1 else float(f"{value:.3g}")

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
-from dpwindows.report.series import families, group_columns, records
-from dpwindows.report.words import confidence_of, number
+from dpwindows.report.series import families, group_columns
+from dpwindows.report.words import confidence_of, in_words
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 15  # the table fits a terminal of 80 columns
@@ -45,15 +45,15 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
     for family in families(table):
         for series in family.series:
             course = series.last_end() if family.name == "any" else series
-            last = next(records(course.thinned(1), clock))
+            last = in_words(course, -1, clock)
             shown.add_row(
                 Text(family.window),
                 *(Text(value) for _, value in series.groups),
                 Text(f"{series.kind.replace('_', ' ')} {series.k}"),
                 Text(sparkline(course.numbers("estimate"), wide), style="cyan"),
-                Text(str(last["b"])),
-                Text(number(last["y"], last["e"]), style="bold"),
-                Text(f"{number(last['lo'], last['e'])} to {number(last['hi'], last['e'])}"),
+                Text(last.end),
+                Text(last.estimate, style="bold"),
+                Text(last.interval),
             )
     return shown
 

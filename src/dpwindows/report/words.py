@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
+from dpwindows.report.html import grid
 from dpwindows.report.pack import decimals
-from dpwindows.report.series import Row, Series
+from dpwindows.report.series import Series
 
 _LONGEST_VALUE = 60
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\N{SUPERSCRIPT MINUS}⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -54,12 +57,52 @@ def plain(value: object) -> str:
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def place_of(series: Series, row: int, clock: Clock) -> Row:
-    """The start `a` and the end `b` of one window of a series, as text."""
-    there = series.rows.slice(row, 1)
-    return {"a": clock.starts(clock.wall(there["start"]))[0], "b": clock.ends(clock.wall(there["end"]))[0]}
+@dataclass(frozen=True)
+class Shown:
+    """One number of a release with what belongs to it, as text."""
+
+    start: str
+    end: str
+    estimate: str
+    error: str
+    interval: str
 
 
-def when(row: Row, clock: Clock, first: str = "From") -> str:
+def in_words(series: Series, row: int, clock: Clock) -> Shown:
+    """A row of a series, `-1` for the last, as text."""
+    there = series.rows.slice(row % series.rows.num_rows, 1)
+    estimate, error, low, high = (float(there[name][0].as_py()) for name in ("estimate", "std_error", "lower", "upper"))
+    return Shown(
+        start=clock.starts(clock.wall(there["start"]))[0],
+        end=clock.ends(clock.wall(there["end"]))[0],
+        estimate=number(estimate, error),
+        error=figures_of(error),
+        interval=f"{number(low, error)} to {number(high, error)}",
+    )
+
+
+def when(shown: Shown, clock: Clock) -> str:
     """A window by its start and end: `From 2013-01-01 through 2013-01-28`."""
-    return f"{first} {row['a']} {clock.until} {row['b']}"
+    return f"From {shown.start} {clock.until} {shown.end}"
+
+
+def measure_text(row: Mapping[str, Any]) -> str:
+    """A measure, such as `at least 3`."""
+    return f"{str(row['measure']).replace('_', ' ')} {row['k']}"
+
+
+def forecast_grid(entries: Sequence[Mapping[str, Any]], confidence: float | None = None) -> str:
+    """The entries of a forecast as an HTML table; `confidence` of the intervals, where it is known."""
+    interval = f"{percent(confidence, 6)} interval \u00b1" if confidence else "Interval \u00b1"
+    head = ["Window", "Seen", "Standard error", interval, "Largest", "Times the known limit", "Strategy"]
+    errors = ("rms", "half_width", "max", "ratio_to_limit")
+    rows = [
+        [
+            str(row["window"]),
+            measure_text(row) + each(row),
+            *(figures_of(row[key]) for key in errors),
+            str(row["strategy"]),
+        ]
+        for row in entries
+    ]
+    return grid(head, rows, numeric=range(2, 6), label="Forecast")

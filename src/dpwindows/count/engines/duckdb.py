@@ -29,7 +29,7 @@ from dpwindows.count.sources.json_lines import unreadable_field
 from dpwindows.count.sources.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.time_formats import has_offset
 from dpwindows.errors import EngineError, InputError
-from dpwindows.progress import bar_text, painted, watched
+from dpwindows.progress import show_progress, watched
 
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
@@ -219,16 +219,11 @@ def private_engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnecti
 
 @contextmanager
 def progress_bar(connection: duckdb.DuckDBPyConnection, label: str, *, shown: bool = True) -> Iterator[None]:
-    """Show how far the queries on `connection` are, and how long they will still take, while the block runs.
-
-    Work of less than a second shows nothing, and so does a stream that nobody is looking at. The bar is erased.
-    """
-    if not (shown and watched()):
-        yield
-        return
-    connection.execute("SET enable_progress_bar = true")
-    connection.execute("SET enable_progress_bar_print = false")
-    with painted(lambda seconds: bar_text(label, connection.query_progress(), seconds)):
+    """Show how far the queries on `connection` are, and how long they will still take, while the block runs."""
+    if shown and watched():
+        connection.execute("SET enable_progress_bar = true")
+        connection.execute("SET enable_progress_bar_print = false")
+    with show_progress(label, 100, done=connection.query_progress, shown=shown):
         yield
 
 

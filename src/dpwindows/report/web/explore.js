@@ -167,11 +167,16 @@ function changeTable(release, one, other, factor, confidence) {
 // How often items were seen in the window: those seen at least k times, and exactly k times.
 function frequency({ found }, confidence) {
   const parts = [];
-  for (const [kind, words, heading] of [["at_least", "Seen at least", "Reach: items seen at least k times"], ["exactly", "Seen exactly", "Frequency: items seen exactly k times"]]) {
+  for (const [kind, words, heading] of [["at_least", "at least", "Reach: items seen at least k times"], ["exactly", "exactly", "Frequency: items seen exactly k times"]]) {
     const bars = found.filter(({ measure, n }) => measure.measure === kind && n.estimate !== null && measure.groups.every(([, value]) => value === "all"))
-      .sort((a, b) => a.measure.k - b.measure.k)
-      .map(({ measure, n }) => ({ numbers: n, words: `${words} ${measure.k === 1 ? "once" : measure.k === 2 ? "twice" : `${measure.k} times`}`, short: `${measure.k}${kind === "at_least" ? "+" : ""}` }));
-    if (bars.length > 1) parts.push(make("section", {}, make("h3", {}, heading), barChart({ title: heading, bars, say: (bar) => `${bar.words}: ${told(bar.numbers, confidence)}` })));
+      .sort((a, b) => a.measure.k - b.measure.k);
+    const most = Math.max(...bars.map(({ n }) => n.upper ?? n.estimate), 1), part = (value) => percentOf(Math.max(0, value) / most);
+    const rows = bars.flatMap(({ measure, n }) => [
+      make("span", {}, `${words} ${measure.k === 1 ? "once" : measure.k === 2 ? "twice" : `${measure.k} times`}`),
+      make("span", { class: "track" }, make("i", { style: `width:${part(n.estimate)}` }), make("b", { style: `left:${part(n.lower)};width:calc(${part(n.upper)} - ${part(n.lower)})` })),
+      make("span", { class: "words" }, `${shown(n.estimate, n.decimals)} (${confidence} interval ${interval(n)})`),
+    ]);
+    if (bars.length > 1) parts.push(make("section", {}, make("h3", {}, heading), make("div", { class: "bars" }, ...rows)));
   }
   return parts;
 }
@@ -180,7 +185,7 @@ function explorer(release, { confidence, factor }) {
   const { times } = release, measures = release.measures();
   const low = times.firstBoundary + 1, high = times.lastBoundary;
   const output = make("div", {}), said = make("p", { class: "said", role: "status" });
-  const changes = make("div", {}), bars = make("div", { class: "pair" });
+  const changes = make("div", {}), bars = make("div", {});
   let here = null, other = null;
   const wide = release.series.find((one) => one.family !== "any" && one.family !== "cumulative") ?? release.series[0];
   const fields = windowFields(times, "window", (first, last) => show(first, last));

@@ -178,22 +178,41 @@ function startPlanner(data) {
   document.documentElement.dataset.ready = "all";
 }
 
-// The relative error of every family over budgets a tenth to ten times the one chosen.
+// The error of every family over budgets a tenth to ten times the one chosen, both in logarithms.
 function drawCurve(place, data, asked, expected, symbol, names) {
-  const amounts = Array.from({ length: 41 }, (_, at) => asked.budget.amount * 10 ** ((at - 20) / 20));
-  const at = amounts.map((amount) => planned(data, { ...asked, budget: { ...asked.budget, amount } }));
-  const chart = lineChart({
-    title: `Standard error against ${symbol}`, axis: `${symbol}, each mark ten times the one before`, height: 240, value: (n) => n.estimate,
-    marks: [-1, 0, 1].map((power) => [power, three(asked.budget.amount * 10 ** power)]),
-    series: data.families.map((family, id) => ({
-      label: names(family, asked), colour: `var(--s${id % 6})`,
-      points: at.map((found, place) => ({ x: (place - 20) / 20, amount: amounts[place], numbers: () => ({ estimate: found[id].error, lower: null, upper: null, decimals: 0 }) })),
-    })),
-    xText: (point) => `${symbol} = ${three(point.amount)}`,
-    saying: (n) => `standard error ${three(n.estimate)}, ${percent(n.estimate / expected)} of ${three(expected)}`,
+  const points = Array.from({ length: 41 }, (_, at) => {
+    const amount = asked.budget.amount * 10 ** ((at - 20) / 20);
+    return { amount, errors: planned(data, { ...asked, budget: { ...asked.budget, amount } }).map((one) => one.error) };
   });
-  chart.control.set(20);
-  place.replaceChildren(make("h3", {}, `Standard error against ${symbol}`), chart.node);
+  const all = points.flatMap((one) => one.errors), low = Math.min(...all) / 1.1, high = Math.max(...all) * 1.1;
+  const up = (error) => 1 - Math.log(error / low) / Math.log(high / low), title = `Standard error against ${symbol}`;
+  const picture = draw("svg", { "aria-hidden": "true", width: "100%", height: 200 });
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    for (const mark of [1, 2, 5].map((digit) => digit * 10 ** power).filter((one) => one >= low && one <= high)) {
+      const y = percentOf(up(mark));
+      picture.append(draw("line", { x1: 0, x2: "100%", y1: y, y2: y, class: "grid" }), draw("text", { x: -6, y, dy: 4, class: "tick", "text-anchor": "end" }, three(mark)));
+    }
+  }
+  [["start", -1], ["middle", 0], ["end", 1]].forEach(([anchor, power]) => picture.append(
+    draw("text", { x: percentOf((power + 1) / 2), y: "100%", dy: 18, class: "tick", "text-anchor": anchor }, three(asked.budget.amount * 10 ** power))));
+  picture.append(draw("text", { x: 0, y: "100%", dy: 36, class: "title" }, `${symbol}, each mark ten times the one before`));
+  const curves = draw("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", width: "100%", height: "100%" });
+  data.families.forEach((_, id) => curves.append(draw("path", { class: "line", stroke: `var(--s${id % 6})`,
+    d: `M${points.map((one, at) => `${25 * at} ${(1000 * up(one.errors[id])).toFixed(1)}`).join("L")}` })));
+  const line = draw("line", { y1: 0, y2: "100%", class: "cursor" });
+  picture.append(curves, line);
+  const chart = make("div", { class: "chart", style: "padding: 12px 12px 42px 64px" }, picture), readout = make("p", { class: "readout", "aria-hidden": "true" });
+  const words = (at, id) => `${names(data.families[id], asked)}: standard error ${three(points[at].errors[id])}, ${percent(points[at].errors[id] / expected)} of ${three(expected)}`;
+  const where = (at) => `${symbol} = ${three(points[at].amount)}: `;
+  const control = cursor(chart, {
+    count: 41, rows: data.families.length, at: 20, label: title, text: (at, id) => where(at) + words(at, id),
+    moved: (at) => {
+      readout.replaceChildren(make("b", {}, where(at)), ...data.families.map((_, id) => make("span", {}, make("i", { style: `background:var(--s${id % 6})` }), words(at, id))));
+      for (const end of ["x1", "x2"]) line.setAttribute(end, percentOf(at / 40));
+    },
+  });
+  pointed(chart, picture, (share) => control.set(Math.round(share * 40)));
+  place.replaceChildren(make("h3", {}, title), chart, readout);
 }
 
 startPlanner(JSON.parse(document.getElementById("grid").textContent));

@@ -18,7 +18,7 @@ import dpwindows as dw
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import NoiseAudit, audit_noise, noise_tests
-from dpwindows.audit.noise import draws_needed
+from dpwindows.audit.workload import draws_needed
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.losses import norms
-from dpwindows.audit.probe import Mechanism, Table, encoded, probe
+from dpwindows.audit.probe import Mechanism, Table, encode, probe
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
 
 
 def _encode(measurement: Measurement, answers: Any) -> NDArray[Any]:
-    """What is measured of all thresholds, as Python's integers."""
-    thresholds = measurement.design.problem.thresholds
-    return np.concatenate([np.asarray(encoded(measurement, answers, k)).astype(object) for k in thresholds])
+    """What is measured, as Python's integers."""
+    return encode(measurement, answers).astype(object)
 
 
 def _named(measurement: Measurement) -> str:

@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from dpwindows.release.run import draw_estimates
 YEAR = dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York")
 APPROXIMATE, PURE = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)
 EVENT, ADD_REMOVE, ITEM = dw.EventLevel(), dw.ItemAddRemove(), dw.ItemLevel()
+WHO = {"limit": "limit", "forecast": "dpwindows", "direct": "independent noise", "paper": "the paper's"}
 # Rolling windows that are measured together.
 TOGETHER = ((7, 28), (1, 7, 28), (1, 7, 28, 90))
 Counted = Callable[[Wanted], ExactAnswers]
@@ -78,20 +78,6 @@ class Cell:
             criterion="max" if criterion == "max" else "rms",
             **self.bound,
         )
-
-
-@dataclass(frozen=True)
-class Row:
-    """The figures of one cell, in counts (root mean square over all numbers)."""
-
-    name: str
-    strategy: str
-    measured: float
-    forecast: float
-    largest: float
-    limit: float | None
-    direct: float | None
-    paper: float | None
 
 
 def cells() -> Iterator[Cell]:
@@ -157,41 +143,34 @@ def _least(plan: dw.Plan) -> float | None:
     return float(np.sqrt(np.mean(np.square(known)))) if len(known) == len(limits) else None
 
 
-def row_of(cell: Cell, counted: Counted, repeats: int) -> Row:
-    """All figures of one cell."""
+def row_of(cell: Cell, counted: Counted, repeats: int) -> dict[str, Any]:
+    """All figures of one cell, in counts (root mean square over all numbers)."""
     plan = cell.plan()
     forecast, *others = plan.forecast()
     # Releases of tens of thousands of numbers tell their error in fewer repeats.
     few = max(2, repeats // 8) if forecast.window.startswith("any") else repeats
-    return Row(
-        name=cell.name,
-        strategy=forecast.strategy,
-        measured=measured_error(plan, counted(plan.wanted), few),
-        forecast=_rms(plan),
-        largest=max(entry.max for entry in (forecast, *others)),
-        limit=_least(plan),
-        direct=reference(cell, "direct"),
-        paper=reference(cell, "paper"),
-    )
+    return {
+        "name": cell.name,
+        "strategy": forecast.strategy,
+        "measured": measured_error(plan, counted(plan.wanted), few),
+        "forecast": _rms(plan),
+        "largest": max(entry.max for entry in (forecast, *others)),
+        "limit": _least(plan),
+        "direct": reference(cell, "direct"),
+        "paper": reference(cell, "paper"),
+    }
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: list[dict[str, Any]]) -> None:
     """Print the table: figures in counts, then ratios to ours."""
-    head = f"{'cell':44} {'strategy':22} {'measured':>9} {'forecast':>9} {'largest':>9} {'limit':>8} "
-    print(head + f"{'direct':>9} {'paper':>10}   ours/limit direct/ours paper/ours")
+    figures = ("measured", "forecast", "largest", "limit", "direct", "paper")
+    ratios = (("forecast", "limit"), ("direct", "forecast"), ("paper", "forecast"))
+    heads = [*figures, "ours/limit", "direct/ours", "paper/ours"]
+    print(f"{'cell':44} {'strategy':22}" + "".join(f"{head:>12}" for head in heads))
     for row in rows:
-        limit = f"{row.limit:8.2f}" if row.limit else f"{'-':>8}"
-        paper = f"{row.paper:10.1f}" if row.paper else f"{'-':>10}"
-        direct = f"{row.direct:9.1f}" if row.direct else f"{'-':>9}"
-        ratios = [
-            f"{row.forecast / row.limit:10.3f}" if row.limit else f"{'-':>10}",
-            f"{row.direct / row.forecast:11.2f}" if row.direct else f"{'-':>11}",
-            f"{row.paper / row.forecast:10.1f}" if row.paper else f"{'-':>10}",
-        ]
-        print(
-            f"{row.name:44} {row.strategy:22} {row.measured:9.2f} {row.forecast:9.2f} {row.largest:9.2f} {limit} "
-            f"{direct} {paper}   {' '.join(ratios)}"
-        )
+        over = [row[one] / row[other] if row[one] and row[other] else None for one, other in ratios]
+        shown = [f"{'-' if value is None else f'{value:.2f}':>12}" for value in [*map(row.get, figures), *over]]
+        print(f"{row['name']:44} {row['strategy']:22}" + "".join(shown))
 
 
 def show_published(chosen: list[Cell]) -> None:
@@ -229,22 +208,17 @@ def together_plan(lengths: Sequence[int]) -> dw.Plan:
     return dw.Plan([dw.Rolling(length) for length in lengths], timeline=YEAR, unit=EVENT, budget=APPROXIMATE)
 
 
-def draw(rows: list[Row], path: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw the table as a chart on a logarithmic scale."""
     import altair as alt
 
     points = [
-        {"cell": row.name, "who": who, "error": error}
+        {"cell": row["name"], "who": who, "error": row[figure]}
         for row in rows
-        for who, error in (
-            ("the paper's", row.paper),
-            ("independent noise", row.direct),
-            ("dpwindows", row.forecast),
-            ("limit", row.limit),
-        )
-        if error
+        for figure, who in WHO.items()
+        if row[figure]
     ]
-    order = ["limit", "dpwindows", "independent noise", "the paper's"]
+    order = list(WHO.values())
     chart = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=70, opacity=0.9)
     chart = chart.encode(
         x=alt.X("error:Q", scale=alt.Scale(type="log"), title="standard error (counts), rms over a year"),
@@ -253,11 +227,6 @@ def draw(rows: list[Row], path: Path) -> None:
         shape=alt.Shape("who:N", title=None, sort=order, scale=alt.Scale(domain=order)),
     ).properties(width=520)
     chart.save(str(path))
-
-
-def count_in(log: Path, wanted: Wanted) -> ExactAnswers:
-    """The exact answers of the flights."""
-    return count_events(CountRequest(log, EventColumns("tailnum", "time"), YEAR, wanted))
 
 
 def main() -> None:
@@ -271,7 +240,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "flights.parquet"
         write_flights(log)
-        counted = partial(count_in, log)
+
+        def counted(wanted: Wanted) -> ExactAnswers:
+            return count_events(CountRequest(log, EventColumns("tailnum", "time"), YEAR, wanted))
+
         rows = []
         for cell in chosen:
             began = time.perf_counter()
@@ -282,7 +254,7 @@ def main() -> None:
             show_together(counted, arguments.repeats)
     show_published(chosen)
     if arguments.json:
-        arguments.json.write_text(json.dumps([row.__dict__ for row in rows], indent=2), encoding="utf-8")
+        arguments.json.write_text(json.dumps(rows, indent=2), encoding="utf-8")
     if arguments.chart:
         draw(rows, arguments.chart)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for place, item in enumerate(family):
             if place * number % len(family) >= number:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of one file go to one process: the plans and fixtures that they share are made once."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByGroupAndFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            return scope if scope != nodeid else nodeid.partition("::")[0]
+
+    return ByGroupAndFile(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -96,14 +111,26 @@ def encoded_once() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _remembering(problems: int) -> Iterator[None]:
+    """Designs are worked out anew, and then remembered for so many problems."""
+    from dpwindows import strategies
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_batch", "_stream"):
+            patch.setattr(strategies, name, lru_cache(problems)(getattr(strategies, name).__wrapped__))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _designs_of_the_session() -> Iterator[None]:
+    """A few plans are asked for in hundreds of tests."""
+    with _remembering(128) if "dpwindows.strategies" in sys.modules else nullcontext():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _designs_of_its_own(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that replaces parts of the package meets no design from before, and leaves none."""
-    if "monkeypatch" not in request.fixturenames:
+    with _remembering(16) if "monkeypatch" in request.fixturenames else nullcontext():
         yield
-        return
-    from dpwindows.strategies import forget
-
-    forget()
-    yield
-    forget()

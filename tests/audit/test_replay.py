@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 import dpwindows as dw
 from dpwindows.ask.privacy import (
     ZCDP,
-    ApproxDP,
     Budget,
     EventLevel,
     ItemAddRemove,
     ItemLevel,
-    ItemPerPeriod,
     PureDP,
     Unit,
 )
@@ -37,21 +34,17 @@ from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.designs import Design
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
+from tests.audit.asked import BUDGETS, UNITS, Ints
+from tests.audit.asked import plan_of as asked_plan
 from tests.count.one_engine import shared
 
-Ints = NDArray[np.int64]
-UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 QUIET = EngineSettings(progress=False)
 SHARED = Pair((0, 2, 1, 0, 0, 0), (0, 1, 1, 0, 0, 0))
 
 
-def plan_of(
-    *queries: Query | WindowFamily, unit: Unit | None = None, budget: Budget | None = None, strategy: str = "auto"
-) -> dw.Plan:
-    asked = list(queries) or [Rolling(3).at_least(1, 2)]
-    timeline = dw.Timeline.of_steps(6)
-    return dw.Plan(asked, timeline=timeline, unit=unit or EventLevel(), budget=budget or ZCDP(0.5), strategy=strategy)
+def plan_of(*queries: Query | WindowFamily, unit: Unit | None = None, budget: Budget | None = None) -> dw.Plan:
+    asked = queries or [Rolling(3).at_least(1, 2)]
+    return asked_plan(*asked, unit=unit or EventLevel(), budget=budget or ZCDP(0.5), steps=6)
 
 
 # --- Honest releases ------------------------------------------------------------------------------------------------
@@ -92,7 +85,7 @@ def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget
 def test_neighbours_under_other_strategies_differ_in_nothing_but_noise(strategy: str) -> None:
     for window in (Cumulative(), AnyWindow()):
         try:
-            plan = plan_of(window, budget=PureDP(1.0), strategy=strategy)
+            plan = asked_plan(window, unit=EventLevel(), budget=PureDP(1.0), steps=6, strategy=strategy)
         except InputError:
             continue
         assert audit_replay(plan, [SHARED], made_up=1).verdict == "nothing but noise"

@@ -6,6 +6,7 @@ the verdict says only that none was found. All of it runs on the matrix that `pr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -295,4 +296,4 @@ def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -
     power = 2 if measurements[0].law == GAUSSIAN else 1
     allowed = scaled_sum(((one.certificate.bound, one.scale) for one in measurements), power)
     reached = mu_squared(moved) if power == 2 else pure_epsilon(moved)
-    return float(reached / allowed) ** (1 / power)
+    return math.sqrt(reached / allowed) if power == 2 else float(reached / allowed)

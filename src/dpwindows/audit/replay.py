@@ -255,11 +255,13 @@ def _streamed(plan: StreamPlan, log: pa.Table) -> list[Release]:
     from dpwindows.stream.stream import Stream
 
     columns, settings, steps = large_logs.event_columns(plan.grouping), EngineSettings(progress=False), _steps(plan)
-    given = {"item": columns.item, "time": columns.time, "count": columns.count}
-    times = log[columns.time].to_numpy()
+    item, time, count = columns.item, columns.time, columns.count
+    times = log[time].to_numpy()
     with (
         TemporaryDirectory(prefix="dpwindows-audit-") as folder,
-        Stream.create(Path(folder) / "audited.state", plan, start=0, step=1, settings=settings, **given) as opened,
+        Stream.create(
+            Path(folder) / "audited.state", plan, item=item, time=time, count=count, start=0, step=1, settings=settings
+        ) as opened,
     ):
         found, low = [], 0
         for high in sorted({max(1, steps // 2), steps}):

@@ -40,11 +40,10 @@ from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import BATCH, candidates, stream_candidates
-from tests.histories import HistoryAnswers, random_histories
 from tests.kernel.lines_met import any_costs, costliest_span
 from tests.kernel.made_up import DAYS, PERIODS_OF_SPRING, THRESHOLDS, Draw
 from tests.kernel.truth import truth, worst
-from tests.single_item import SingleItem
+from tests.single_item import HistoryAnswers, SingleItem, random_histories
 
 STEPS = 5
 # From February on: quarters of two, three and as many months as are left.

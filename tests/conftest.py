@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.search import choose_profile
+from tests.search import SEARCHING, choose_profile
 
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -23,22 +23,35 @@ choose_profile()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that go to one process start something there that takes long: a server, a browser, a Spark.
 
-    Of tests marked `quick(n)` all cases are slow but for n, the first and others spread evenly.
+    Of tests marked `quick(n)` all cases are slow but for n; of those marked `search(n)` n are tests, and the others
+    run under `make search` alone.
     """
-    families: dict[str, list[pytest.Item]] = {}
+    beyond = [] if SEARCHING else _all_but(items, "search")
+    if beyond:
+        config.hook.pytest_deselected(items=beyond)
+        left = set(beyond)
+        items[:] = [item for item in items if item not in left]
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.slow)
-        elif item.get_closest_marker("quick") and not item.get_closest_marker("slow"):
+    for item in _all_but([item for item in items if not item.get_closest_marker("slow")], "quick"):
+        item.add_marker(pytest.mark.slow)
+
+
+def _all_but(items: list[pytest.Item], name: str) -> list[pytest.Item]:
+    """Of each test that is marked with a number all cases but so many: the first and others spread evenly."""
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if (mark := item.get_closest_marker(name)) and mark.args:
             families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    found = []
     for family in families.values():
-        (number,) = next(family[0].iter_markers("quick")).args
-        for place, item in enumerate(family):
-            if place * number % len(family) >= number:
-                item.add_marker(pytest.mark.slow)
+        (number,) = next(family[0].iter_markers(name)).args
+        found += [item for place, item in enumerate(family) if place * number % len(family) >= number]
+    return found
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -124,6 +124,7 @@ def test_compressed_streams_and_the_paper_on_them_are_within_the_claim(unit: Uni
                 assert found.verdict == "within the claim"
 
 
+@pytest.mark.search(7)
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

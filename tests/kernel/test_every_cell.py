@@ -188,7 +188,7 @@ CEILINGS_WITHIN: dict[tuple[str, str], float] = {
 }
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "thresholds", "most"),
     [*WITHIN, *(pytest.param(*case, marks=pytest.mark.slow) for case in WITHIN_SLOW)],

@@ -225,7 +225,7 @@ LONG = [
 ]
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("queries", "unit", "budget", "strategy", "singleton", "shapes", "least"), LONG)
 def test_a_third_party_needs_only_the_factors_at_long_horizons(
     queries: list[Query],

@@ -169,6 +169,7 @@ WEIGHTS = (
 )
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
 def test_sums_by_their_moments(law: Law, scale: float) -> None:
@@ -191,6 +192,7 @@ def test_sums_by_their_moments(law: Law, scale: float) -> None:
                 assert inside(errors, half) <= 0.975, weights
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.7, 6.0])
 @pytest.mark.parametrize(("law", "size"), [(CUBE, 3), (CUBE, 12), (RANGE, 3), (RANGE, 12)])
 def test_sums_of_one_vector(law: Law, size: int, scale: float) -> None:
@@ -341,6 +343,7 @@ def draws_of(noise: Noise, count: int, rng: np.random.Generator) -> Values:
     return np.asarray(rng.integers(0, radius, (DRAWS, count), endpoint=True) - shared)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("epsilon", [0.6, 1.7, 4.0, 9.0])
 @pytest.mark.parametrize(("window", "unit", "strategy"), PLANS, ids=str)
 def test_plans_cover_as_often_as_they_say(window: Any, unit: Unit, strategy: str, epsilon: float) -> None:

@@ -136,7 +136,7 @@ def test_the_bound_for_periods_without_end_is_met() -> None:
         assert periods_met_at_most(7, span) == periods_met(firsts, 280, span)
 
 
-@pytest.mark.quick(5)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("horizon", [STEPS, None])
 @pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
 def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(

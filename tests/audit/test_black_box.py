@@ -63,6 +63,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.search(3)
 @pytest.mark.slow
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("cell", CELLS, ids=str)

@@ -189,6 +189,7 @@ def test_totals_that_nobody_pays_for_are_flagged(unit: Unit, of: str, limit: int
     assert audit_measurements(unpaid, budget, unit).verdict == "beyond the claim"
 
 
+@pytest.mark.search(9)
 @pytest.mark.quick(2)
 @pytest.mark.parametrize(("unit", "of", "limit"), UNITS, ids=str)
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)

@@ -70,6 +70,7 @@ def test_honest_noise_of_a_stream_and_of_next_to_no_noise_is_as_stated() -> None
         assert audit_noise(loud, draws=600).verdict == "as stated"
 
 
+@pytest.mark.search(9)
 @pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("law", "scale"),

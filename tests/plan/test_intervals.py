@@ -15,7 +15,7 @@ from scipy import special
 import dpwindows as dw
 from dpwindows import reading
 from dpwindows.ask.privacy import Unit
-from dpwindows.ask.queries import Measure, WindowFamily
+from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, Law
 from dpwindows.plan.allotment import Allotment

@@ -63,7 +63,10 @@ def third_party(path: Path, unit: Unit, most: int = 2, samples: int | None = Non
     assert answers is not None
     orders.write(json.dumps(arguments) + "\n")
     orders.flush()
-    judged: list[dict[str, Any]] = json.loads(answers.readline())
+    answer = answers.readline()
+    if not answer:
+        _judge.cache_clear()  # one that failed judges no further file
+    judged: list[dict[str, Any]] = json.loads(answer)
     return judged
 
 

@@ -216,6 +216,7 @@ def test_many_groups_are_searched_and_too_many_are_refused() -> None:
 # --- The others -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.search(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(("unit", "of", "limit"), UNITS, ids=str)
 def test_nothing_but_noise_differs_and_large_logs_are_measured_alike(unit: Unit, of: str, limit: int | None) -> None:

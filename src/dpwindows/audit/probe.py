@@ -267,9 +267,9 @@ def grouping_of(measurements: Sequence[Measurement]) -> Grouping | None:
 
 
 def encode(measurement: Measurement, answers: Any) -> NDArray[Any]:
-    """The exact integers that noise is added to: threshold by threshold, of one group after another."""
+    """What noise is added to, as Python's integers: threshold by threshold, of one group after another."""
     held = [answers] if measurement.groups is None else [answers.group(cell) for cell in measurement.groups.cells]
-    return _encode_groups(measurement, held)
+    return _encode_groups(measurement, held).astype(object)
 
 
 def _encode_groups(measurement: Measurement, groups: Sequence[Any]) -> NDArray[Any]:

@@ -57,9 +57,9 @@ def _all_but(items: list[pytest.Item], name: str) -> list[pytest.Item]:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests of one file go to one process: the plans and fixtures that they share are made once."""
-    from xdist.scheduler import LoadGroupScheduling
+    from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
-    class ByGroupAndFile(LoadGroupScheduling):
+    class ByGroupAndFile(LoadGroupScheduling):  # type: ignore[misc]  # it publishes no types
         def _split_scope(self, nodeid: str) -> str:
             scope: str = super()._split_scope(nodeid)
             return scope if scope != nodeid else nodeid.partition("::")[0]

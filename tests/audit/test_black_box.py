@@ -82,7 +82,11 @@ def test_what_releases_show_is_below_the_claim_and_above_sixty_percent_of_it(cel
 
 # --- Broken mechanisms ----------------------------------------------------------------------------------------------
 
-BROKEN = [(Rolling(2), PureDP(1.0)), (Rolling(3).at_least(1, 2), ApproxDP(1.0, 0.1)), (Cumulative(), ZCDP(0.5))]
+BROKEN: list[tuple[Query | WindowFamily, Budget]] = [
+    (Rolling(2), PureDP(1.0)),
+    (Rolling(3).at_least(1, 2), ApproxDP(1.0, 0.1)),
+    (Cumulative(), ZCDP(0.5)),
+]
 
 
 WRONG: list[tuple[Callable[[Draw], Draw], Query | WindowFamily, Budget]] = [

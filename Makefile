@@ -119,9 +119,11 @@ servers:
 		"JAVA_HOME), a C compiler (cc) and Chromium; missing here:" $$missing". On Debian and Ubuntu these are the" \
 		"packages postgresql, openjdk-17-jre-headless, gcc, libc6-dev and chromium" >&2; exit 1
 
-# The locks are whole. Where pyproject.toml overrides what a library asks for, pip would refuse them.
+# The locks are whole. Where pyproject.toml overrides what a library asks for, pip would refuse them. What is loaded is
+# compiled then: most of what is installed never is.
 $(READY): $(LOCK) pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --no-deps --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --no-compile --no-deps \
+		--require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 

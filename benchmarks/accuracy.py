@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from dpwindows.report.charts import COLOURS, Chart, dot, names, picture, powers
 YEAR = dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York")
 APPROXIMATE, PURE = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)
 EVENT, ADD_REMOVE, ITEM = dw.EventLevel(), dw.ItemAddRemove(), dw.ItemLevel()
+WHO = {"limit": "limit", "forecast": "dpwindows", "direct": "independent noise", "paper": "the paper's"}
 # Rolling windows that are measured together.
 TOGETHER = ((7, 28), (1, 7, 28), (1, 7, 28, 90))
 Counted = Callable[[Wanted], ExactAnswers]
@@ -79,20 +79,6 @@ class Cell:
             criterion="max" if criterion == "max" else "rms",
             **self.bound,
         )
-
-
-@dataclass(frozen=True)
-class Row:
-    """The figures of one cell, in counts (root mean square over all numbers)."""
-
-    name: str
-    strategy: str
-    measured: float
-    forecast: float
-    largest: float
-    limit: float | None
-    direct: float | None
-    paper: float | None
 
 
 def cells() -> Iterator[Cell]:
@@ -158,41 +144,34 @@ def _least(plan: dw.Plan) -> float | None:
     return float(np.sqrt(np.mean(np.square(known)))) if len(known) == len(limits) else None
 
 
-def row_of(cell: Cell, counted: Counted, repeats: int) -> Row:
-    """All figures of one cell."""
+def row_of(cell: Cell, counted: Counted, repeats: int) -> dict[str, Any]:
+    """All figures of one cell, in counts (root mean square over all numbers)."""
     plan = cell.plan()
     forecast, *others = plan.forecast()
     # Releases of tens of thousands of numbers tell their error in fewer repeats.
     few = max(2, repeats // 8) if forecast.window.startswith("any") else repeats
-    return Row(
-        name=cell.name,
-        strategy=forecast.strategy,
-        measured=measured_error(plan, counted(plan.wanted), few),
-        forecast=_rms(plan),
-        largest=max(entry.max for entry in (forecast, *others)),
-        limit=_least(plan),
-        direct=reference(cell, "direct"),
-        paper=reference(cell, "paper"),
-    )
+    return {
+        "name": cell.name,
+        "strategy": forecast.strategy,
+        "measured": measured_error(plan, counted(plan.wanted), few),
+        "forecast": _rms(plan),
+        "largest": max(entry.max for entry in (forecast, *others)),
+        "limit": _least(plan),
+        "direct": reference(cell, "direct"),
+        "paper": reference(cell, "paper"),
+    }
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: list[dict[str, Any]]) -> None:
     """Print the table: figures in counts, then ratios to ours."""
-    head = f"{'cell':44} {'strategy':22} {'measured':>9} {'forecast':>9} {'largest':>9} {'limit':>8} "
-    print(head + f"{'direct':>9} {'paper':>10}   ours/limit direct/ours paper/ours")
+    figures = ("measured", "forecast", "largest", "limit", "direct", "paper")
+    ratios = (("forecast", "limit"), ("direct", "forecast"), ("paper", "forecast"))
+    heads = [*figures, "ours/limit", "direct/ours", "paper/ours"]
+    print(f"{'cell':44} {'strategy':22}" + "".join(f"{head:>12}" for head in heads))
     for row in rows:
-        limit = f"{row.limit:8.2f}" if row.limit else f"{'-':>8}"
-        paper = f"{row.paper:10.1f}" if row.paper else f"{'-':>10}"
-        direct = f"{row.direct:9.1f}" if row.direct else f"{'-':>9}"
-        ratios = [
-            f"{row.forecast / row.limit:10.3f}" if row.limit else f"{'-':>10}",
-            f"{row.direct / row.forecast:11.2f}" if row.direct else f"{'-':>11}",
-            f"{row.paper / row.forecast:10.1f}" if row.paper else f"{'-':>10}",
-        ]
-        print(
-            f"{row.name:44} {row.strategy:22} {row.measured:9.2f} {row.forecast:9.2f} {row.largest:9.2f} {limit} "
-            f"{direct} {paper}   {' '.join(ratios)}"
-        )
+        over = [row[one] / row[other] if row[one] and row[other] else None for one, other in ratios]
+        shown = [f"{'-' if value is None else f'{value:.2f}':>12}" for value in [*map(row.get, figures), *over]]
+        print(f"{row['name']:44} {row['strategy']:22}" + "".join(shown))
 
 
 def show_published(chosen: list[Cell]) -> None:
@@ -230,16 +209,11 @@ def together_plan(lengths: Sequence[int]) -> dw.Plan:
     return dw.Plan([dw.Rolling(length) for length in lengths], timeline=YEAR, unit=EVENT, budget=APPROXIMATE)
 
 
-def draw(rows: list[Row], path: Path) -> None:
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw the table as a chart on a logarithmic scale."""
-    kinds = {
-        "limit": [row.limit for row in rows],
-        "dpwindows": [row.forecast for row in rows],
-        "independent noise": [row.direct for row in rows],
-        "the paper's": [row.paper for row in rows],
-    }
+    kinds = {who: [row[figure] for row in rows] for figure, who in WHO.items()}
     x = powers(error for errors in kinds.values() for error in errors if error)
-    y = names([row.name for row in rows])
+    y = names([row["name"] for row in rows])
     dots = [
         dot(x.share(error), 1 - y.share(place), colour, hollow=who == "limit")
         for colour, (who, errors) in zip(COLOURS, kinds.items(), strict=False)
@@ -249,11 +223,6 @@ def draw(rows: list[Row], path: Path) -> None:
     chart = Chart("How exact the released numbers are", x, y, "standard error (counts), rms over a year")
     drawn = replace(chart, dots="".join(dots), legend=tuple(zip(COLOURS, kinds, strict=False)), height=20 * len(rows))
     path.write_text(picture([drawn]), encoding="utf-8")
-
-
-def count_in(log: Path, wanted: Wanted) -> ExactAnswers:
-    """The exact answers of the flights."""
-    return count_events(CountRequest(log, EventColumns("tailnum", "time"), YEAR, wanted))
 
 
 def main() -> None:
@@ -267,7 +236,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "flights.parquet"
         write_flights(log)
-        counted = partial(count_in, log)
+
+        def counted(wanted: Wanted) -> ExactAnswers:
+            return count_events(CountRequest(log, EventColumns("tailnum", "time"), YEAR, wanted))
+
         rows = []
         for cell in chosen:
             began = time.perf_counter()
@@ -278,7 +250,7 @@ def main() -> None:
             show_together(counted, arguments.repeats)
     show_published(chosen)
     if arguments.json:
-        arguments.json.write_text(json.dumps([row.__dict__ for row in rows], indent=2), encoding="utf-8")
+        arguments.json.write_text(json.dumps(rows, indent=2), encoding="utf-8")
     if arguments.chart:
         draw(rows, arguments.chart)
 

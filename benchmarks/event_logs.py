@@ -36,3 +36,9 @@ COPY (
         FROM range({events})
     )
 ) TO '{path}' (FORMAT parquet)""")
+
+
+def number(text: str) -> int:
+    """A number of events such as 10M."""
+    units = {"k": 10**3, "M": 10**6, "G": 10**9}
+    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import duckdb
-from event_logs import ITEMS, write_log
+from event_logs import ITEMS, number, write_log
 from metering import Cost, in_fresh_process, measure
 
 from dpwindows.ask.groups import grouping
@@ -101,16 +101,11 @@ def run(options: argparse.Namespace, item_type: str) -> None:
             )
 
 
-def _number(text: str) -> int:
-    units = {"k": 10**3, "M": 10**6}
-    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
-
-
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=_number, default=1_000_000, help="number of events, such as 10M")
-    parser.add_argument("--groups", type=_number, nargs="+", default=[100], help="numbers of groups")
+    parser.add_argument("--events", type=number, default=1_000_000, help="number of events, such as 10M")
+    parser.add_argument("--groups", type=number, nargs="+", default=[100], help="numbers of groups")
     parser.add_argument("--thresholds", type=int, nargs="+", default=[1])
     parser.add_argument("--reach", type=int, default=28, help="the longest window asked of groups; below 28: any")
     parser.add_argument("--items", choices=sorted(ITEMS), nargs="+", default=["integer"], help="types of items")

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from metering import UNIT
 
 EVENTS = 200_000
-_SELF_UNIT = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
 
 
 def log(steps: int, *, skewed: bool) -> pa.Table:
@@ -58,7 +58,7 @@ def release(path: Path, options: argparse.Namespace) -> tuple[int, float]:
     _, status, used = os.wait4(os.posix_spawn(sys.executable, command, os.environ), 0)
     if status:
         raise SystemExit("the release failed")
-    return used.ru_maxrss * _SELF_UNIT, used.ru_utime + used.ru_stime
+    return used.ru_maxrss * UNIT, used.ru_utime + used.ru_stime
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 _INTERVAL = 0.05
-_SELF_UNIT = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
+UNIT = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
 
 
 @dataclass
@@ -79,7 +79,7 @@ def _watched(cost: Cost, spill: Path) -> Iterator[None]:
         done.set()
         watcher.join()
         # This process alone is known exactly.
-        cost.peak = max(cost.peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _SELF_UNIT)
+        cost.peak = max(cost.peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT)
 
 
 def _processes() -> list[psutil.Process]:

@@ -2,9 +2,8 @@
 
     python benchmarks/report.py 365 2323
 
-The standard errors are those that a plan forecasts for every window (event level, epsilon 1, delta 1e-6). The noise is
-drawn here, so that nothing waits for exact draws. The page is opened in Chromium; the time is from asking for the page
-to the answer for two dates that were typed in.
+The release is of made-up events (event level, epsilon 1, delta 1e-6), its raw numbers only. The page is opened in
+Chromium; the time is from asking for the page to the answer for two dates that were typed in.
 """
 
 from __future__ import annotations
@@ -21,55 +20,30 @@ import pyarrow as pa
 from playwright.sync_api import sync_playwright
 
 import dpwindows as dw
-from dpwindows.ask.queries import Measure
-from dpwindows.ask.windows import window_steps
-from dpwindows.plan.description import describe
 from dpwindows.report import page
 
 
-def drawn(steps: int) -> tuple[pa.Table, dict[str, object]]:
-    """A release of every window of so many days, without data: counts that saturate, and noise as forecast."""
+def released(steps: int) -> dw.Release:
+    """A release of every window of so many days: 100,000 events of half as many items."""
     begin = date(2013, 1, 1)
     plan = dw.Plan(
-        [dw.AnyWindow()],
+        dw.AnyWindow(),
         timeline=dw.Timeline(begin, begin + timedelta(days=steps), step="1d"),
         unit=dw.EventLevel(),
         budget=dw.ApproxDP(epsilon=1.0, delta=1e-6),
     )
-    first, last = window_steps(dw.AnyWindow(), steps)
-    error = np.sqrt(plan.allotments[0].variance(Measure("at_least", 1)))
-    truth = 100_000 * (1 - np.exp(-(last - first + 1) / 60))
-    estimate = truth + error * np.random.default_rng(1).standard_normal(len(first))
-    days = np.datetime64(begin) + np.arange(steps + 1)
-    at = days.astype("datetime64[us]")
-    utc = pa.timestamp("us", "UTC")
-    half = 1.959964 * error
-    table = pa.table(
-        {
-            "window": pa.array(["any"]).take(pa.array(np.zeros(len(first), np.int64))),
-            "measure": pa.array(["at_least"]).take(pa.array(np.zeros(len(first), np.int64))),
-            "k": np.ones(len(first), np.int64),
-            "first_step": first,
-            "last_step": last,
-            "start": pa.array(at[first - 1]).cast(utc),
-            "end": pa.array(at[last]).cast(utc),
-            "complete": np.ones(len(first), bool),
-            "estimate": estimate,
-            "std_error": error,
-            "bias_bound": np.zeros(len(first)),
-            "lower": estimate - half,
-            "upper": estimate + half,
-            "consistent": pa.nulls(len(first), pa.int64()),
-        }
-    )
-    return table, describe(plan)
+    draw = np.random.default_rng(1)
+    days = np.datetime64(begin, "us") + draw.integers(0, steps, 100_000).astype("timedelta64[D]")
+    log = pa.table({"item": draw.integers(0, 50_000, 100_000), "time": days})
+    return plan.run(log, item="item", time="time", consistent=False)
 
 
 def main(horizons: list[int]) -> None:
     for steps in horizons:
-        table, metadata = drawn(steps)
+        made_up = released(steps)
+        table = made_up.table
         begin = time.perf_counter()
-        text = page(table, metadata)
+        text = page(table, made_up.metadata)
         made = time.perf_counter() - begin
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "report.html"

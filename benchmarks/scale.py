@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import duckdb
-from event_logs import DAYS, ITEMS, SKEWS, write_log
+from event_logs import DAYS, ITEMS, SKEWS, number, write_log
 from metering import Cost, add_spark_metrics, in_fresh_process, measure
 
 from dpwindows.ask.timeline import Timeline
@@ -239,16 +239,10 @@ def print_growth(runs: list[Run]) -> None:
                 print(f"{task.name:40}{'' if skew == 'none' else f'skew {skew}':12}{growth:8.1f}")
 
 
-def _size(text: str) -> int:
-    """A number of events such as 10M."""
-    units = {"k": 10**3, "M": 10**6, "G": 10**9}
-    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
-
-
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=_size, nargs="+", default=[1_000_000], help="numbers of events, such as 10M")
+    parser.add_argument("--sizes", type=number, nargs="+", default=[1_000_000], help="numbers of events, such as 10M")
     parser.add_argument("--engines", choices=("duckdb", "spark"), nargs="+", default=["duckdb"])
     parser.add_argument("--thresholds", type=int, nargs="+", default=[1, 5])
     parser.add_argument(

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import duckdb
 import numpy as np
+from metering import UNIT
 
 import dpwindows as dw
 from dpwindows.ask.queries import Query, parse_window
@@ -90,8 +90,7 @@ def report(seconds: np.ndarray, busy: np.ndarray, sizes: np.ndarray) -> None:
 
 def peak() -> float:
     """The most memory this process ever had, in MB."""
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 1e6
 
 
 def main() -> None:

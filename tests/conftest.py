@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.search import choose_profile
+from tests.search import SEARCHING, choose_profile
 
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -21,22 +23,48 @@ choose_profile()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that go to one process start something there that takes long: a server, a browser, a Spark.
 
-    Of tests marked `quick(n)` all cases are slow but for n, the first and others spread evenly.
+    Of tests marked `quick(n)` all cases are slow but for n; of those marked `search(n)` n are tests, and the others
+    run under `make search` alone.
     """
-    families: dict[str, list[pytest.Item]] = {}
+    beyond = [] if SEARCHING else _all_but(items, "search")
+    if beyond:
+        config.hook.pytest_deselected(items=beyond)
+        left = set(beyond)
+        items[:] = [item for item in items if item not in left]
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.slow)
-        elif item.get_closest_marker("quick") and not item.get_closest_marker("slow"):
+    for item in _all_but([item for item in items if not item.get_closest_marker("slow")], "quick"):
+        item.add_marker(pytest.mark.slow)
+
+
+def _all_but(items: list[pytest.Item], name: str) -> list[pytest.Item]:
+    """Of each test that is marked with a number all cases but so many: the first and others spread evenly."""
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if (mark := item.get_closest_marker(name)) and mark.args:
             families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    found = []
     for family in families.values():
-        (number,) = next(family[0].iter_markers("quick")).args
-        for place, item in enumerate(family):
-            if place * number % len(family) >= number:
-                item.add_marker(pytest.mark.slow)
+        (number,) = next(family[0].iter_markers(name)).args
+        found += [item for place, item in enumerate(family) if place * number % len(family) >= number]
+    return found
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of one file go to one process: the plans and fixtures that they share are made once."""
+    from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
+
+    class ByGroupAndFile(LoadGroupScheduling):  # type: ignore[misc]  # it publishes no types
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            return scope if scope != nodeid else nodeid.partition("::")[0]
+
+    return ByGroupAndFile(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -96,14 +124,26 @@ def encoded_once() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _remembering(problems: int) -> Iterator[None]:
+    """Designs are worked out anew, and then remembered for so many problems."""
+    from dpwindows import strategies
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_batch", "_stream"):
+            patch.setattr(strategies, name, lru_cache(problems)(getattr(strategies, name).__wrapped__))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _designs_of_the_session() -> Iterator[None]:
+    """A few plans are asked for in hundreds of tests."""
+    with _remembering(128) if "dpwindows.strategies" in sys.modules else nullcontext():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _designs_of_its_own(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that replaces parts of the package meets no design from before, and leaves none."""
-    if "monkeypatch" not in request.fixturenames:
+    with _remembering(16) if "monkeypatch" in request.fixturenames else nullcontext():
         yield
-        return
-    from dpwindows.strategies import forget
-
-    forget()
-    yield
-    forget()

@@ -15,7 +15,7 @@ import dpwindows.strategies
 
 _WHERE = ("dpwindows.strategies", "dpwindows.plan.sharing", "dpwindows.strategies.search.noise_scales")
 # What stands there that is a formula: the parts of a plan, the groups that steps are in, a variance, names of laws.
-_FORMULAS = {"grouped_problem", "_grouped", "noise_variance", "design_law", "laws_for", "forget", "parts_of"}
+_FORMULAS = {"grouped_problem", "_grouped", "noise_variance", "design_law", "laws_for", "parts_of"}
 _FORMULAS |= {"weights_of", "inner_strategy"}
 # The paper's constructions are measured and certified there.
 _MEASURED = ("dpwindows.strategies.paper.bounds", "dpwindows.strategies.paper.shapes")

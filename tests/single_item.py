@@ -1,4 +1,4 @@
-"""Logs that hold one item, their exact answers straight from the definition, and all differences of neighbours.
+"""Logs of a few items, their exact answers straight from the definition, and all differences of neighbours.
 
 Neighbouring logs differ in one item and answers add over items, so the differences of exact answers of two
 neighbouring single-item logs are all the differences there are. A log is the item's occurrences in steps 1..T.
@@ -20,37 +20,59 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 
 Ints = NDArray[np.int64]
+# Occurrences of one item in steps 1..T.
+History = tuple[int, ...]
 # Pairs are compared in pieces of about this many.
 _PIECE = 1 << 18
 # So many cells of -1, 0 and 1 are one number in base 3 that floats hold exactly.
 _CELLS = 33
 
 
-@dataclass(frozen=True)
-class SingleItem:
-    """Exact answers of the log that holds one item, with `counts[t - 1]` occurrences in step t; an `Answers`."""
+class HistoryAnswers:
+    """Exact answers of a log in which items have these histories; an `Answers`."""
 
-    counts: tuple[int, ...]
+    def __init__(self, histories: Sequence[History], steps: int) -> None:
+        self.steps = steps
+        self._sums = np.array([[0, *itertools.accumulate(history)] for history in histories], dtype=np.int64)
 
-    @property
-    def steps(self) -> int:
-        return len(self.counts)
-
-    def at_least(self, k: int, first: int, last: int) -> int:
-        return int(first <= last and sum(self.counts[first - 1 : last]) >= k)
+    def _count(self, k: int, first: int, last: int) -> int:
+        return int((self._sums[:, last] - self._sums[:, first - 1] >= k).sum()) if first <= last else 0
 
     def cumulative(self, k: int) -> NDArray[Any]:
-        return np.array([self.at_least(k, 1, t) for t in range(1, self.steps + 1)])
+        return self.rolling(k, self.steps)
 
     def rolling(self, k: int, length: int) -> NDArray[Any]:
-        return np.array([self.at_least(k, max(1, t - length + 1), t) for t in range(1, self.steps + 1)])
+        return np.array([self._count(k, max(1, t - length + 1), t) for t in range(1, self.steps + 1)], dtype=np.int64)
 
     def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
         rows = range(first_start, first_start + starts)
         columns = range(first_end, first_end + ends)
         assert 1 <= rows[0] <= rows[-1] <= self.steps
         assert 1 <= columns[0] <= columns[-1] <= self.steps
-        return np.array([[self.at_least(k, a, b) for b in columns] for a in rows])
+        return np.array([[self._count(k, a, b) for b in columns] for a in rows], dtype=np.int64)
+
+
+class SingleItem(HistoryAnswers):
+    """Exact answers of the log that holds one item, with `counts[t - 1]` occurrences in step t."""
+
+    def __init__(self, counts: History) -> None:
+        super().__init__([counts], len(counts))
+
+
+def event_neighbours(histories: Sequence[History]) -> Iterator[tuple[int, int]]:
+    """Positions of histories that differ in one occurrence."""
+    index = {history: i for i, history in enumerate(histories)}
+    for history, i in index.items():
+        for step in range(len(history)):
+            more = (*history[:step], history[step] + 1, *history[step + 1 :])
+            if more in index:
+                yield i, index[more]
+
+
+def random_histories(rng: np.random.Generator, steps: int, items: int, most: int) -> list[History]:
+    """Histories with few occurrences in most steps and many in some."""
+    counts = rng.integers(0, most + 1, (items, steps)) * (rng.random((items, steps)) < 0.4)
+    return [tuple(row) for row in counts.tolist()]
 
 
 @dataclass(frozen=True)

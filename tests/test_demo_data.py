@@ -68,6 +68,7 @@ def test_days_are_those_of_the_airports(loaded: pa.Table, raw: list[dict[str, st
     assert max(local) == dt.date(2013, 12, 31)
 
 
+@pytest.mark.slow
 @needs_data
 def test_hours_are_those_scheduled(loaded: pa.Table, raw: list[dict[str, str]]) -> None:
     zone = ZoneInfo("America/New_York")

@@ -7,12 +7,12 @@ the share asked for here is stated where it is asked.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 import dpwindows as dw
@@ -23,15 +23,11 @@ from dpwindows.audit.black_box import claims, epsilon_bound, log_table, releases
 from dpwindows.audit.statistic import discriminant, log_ratio
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
-from dpwindows.kernel.accounting import GAUSSIAN, Law
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.release import run as release
+from tests.audit.asked import Draw, every_second_call_again, first_again, plan_of, scaled, without_the_first
 
 pytestmark = pytest.mark.usefixtures("one_engine")
-
-
-def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int, strategy: str = "auto") -> dw.Plan:
-    timeline = dw.Timeline.of_steps(steps)
-    return dw.Plan(list(queries), timeline=timeline, unit=unit, budget=budget, strategy=strategy)
 
 
 # --- Power ----------------------------------------------------------------------------------------------------------
@@ -67,6 +63,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.search(3)
 @pytest.mark.slow
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("cell", CELLS, ids=str)
@@ -85,71 +82,31 @@ def test_what_releases_show_is_below_the_claim_and_above_sixty_percent_of_it(cel
 
 # --- Broken mechanisms ----------------------------------------------------------------------------------------------
 
-BROKEN = [(Rolling(2), PureDP(1.0)), (Rolling(3).at_least(1, 2), ApproxDP(1.0, 0.1)), (Cumulative(), ZCDP(0.5))]
+BROKEN: list[tuple[Query | WindowFamily, Budget]] = [
+    (Rolling(2), PureDP(1.0)),
+    (Rolling(3).at_least(1, 2), ApproxDP(1.0, 0.1)),
+    (Cumulative(), ZCDP(0.5)),
+]
 
 
-def _audit(query: Query | WindowFamily, budget: Budget, runs: int = 1500) -> Any:
-    plan = plan_of(query, unit=EventLevel(), budget=budget, steps=4)
-    return audit_black_box(plan, audit_exactly(plan).worst, runs=runs)
+WRONG: list[tuple[Callable[[Draw], Draw], Query | WindowFamily, Budget]] = [
+    *((wrong, *plan) for wrong in (scaled(0.5), first_again) for plan in BROKEN),
+    # The difference of two thresholds carries none: what releases teach finds it, the stated likelihood does not.
+    (every_second_call_again, *BROKEN[1]),
+    (without_the_first, *BROKEN[0]),
+]
 
 
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")
-@pytest.mark.parametrize(("query", "budget"), BROKEN, ids=str)
-def test_half_the_noise_is_flagged(
-    query: Query | WindowFamily, budget: Budget, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("wrong", "query", "budget"), WRONG)
+def test_noise_that_is_not_as_stated_is_flagged(
+    wrong: Callable[[Draw], Draw], query: Query | WindowFamily, budget: Budget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draw = kernel.draw_noise
-    monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 2, *more))
-    found = _audit(query, budget)
+    monkeypatch.setattr(kernel, "draw_noise", wrong(kernel.draw_noise))
+    plan = plan_of(query, unit=EventLevel(), budget=budget, steps=4)
+    found = audit_black_box(plan, audit_exactly(plan).worst, runs=1500)
     assert found.verdict == "beyond the claim"
     assert found.bound > found.claim.epsilon
-
-
-@pytest.mark.usefixtures("seeded_noise", "encoded_once")
-@pytest.mark.parametrize(("query", "budget"), BROKEN, ids=str)
-def test_noise_that_does_not_change_is_flagged(
-    query: Query | WindowFamily, budget: Budget, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known: dict[tuple[Law, float, int], NDArray[np.int64]] = {}
-    draw = kernel.draw_noise
-
-    def remembered(law: Law, scale: float, count: int, *more: Any) -> NDArray[np.int64]:
-        if (law, scale, count) not in known:
-            known[law, scale, count] = draw(law, scale, count, *more)
-        return known[law, scale, count]
-
-    monkeypatch.setattr(kernel, "draw_noise", remembered)
-    assert _audit(query, budget).verdict == "beyond the claim"
-
-
-@pytest.mark.usefixtures("seeded_noise", "encoded_once")
-def test_noise_shared_by_two_thresholds_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their difference carries none: what is learned from releases finds it, the stated likelihood does not."""
-    draw = kernel.draw_noise
-    last: list[NDArray[np.int64]] = []
-
-    def every_second(law: Law, scale: float, count: int, *more: Any) -> NDArray[np.int64]:
-        if last:
-            return last.pop()
-        last.append(draw(law, scale, count, *more))
-        return last[0]
-
-    monkeypatch.setattr(kernel, "draw_noise", every_second)
-    assert _audit(Rolling(3).at_least(1, 2), ApproxDP(1.0, 0.1)).verdict == "beyond the claim"
-
-
-@pytest.mark.usefixtures("seeded_noise", "encoded_once")
-def test_noise_on_a_count_that_is_off_by_one_row_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number released exactly: the noise of one row is missing."""
-    draw = kernel.draw_noise
-
-    def without_the_first(law: Law, scale: float, count: int, *more: Any) -> NDArray[np.int64]:
-        noise = draw(law, scale, count, *more)
-        noise[0] = 0
-        return noise
-
-    monkeypatch.setattr(kernel, "draw_noise", without_the_first)
-    assert _audit(Rolling(2), PureDP(1.0)).verdict == "beyond the claim"
 
 
 # --- The parts ------------------------------------------------------------------------------------------------------

@@ -10,26 +10,21 @@ import numpy as np
 import pytest
 
 import dpwindows as dw
-from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import audit_encoding, audit_exactly, large_logs
 from dpwindows.kernel import designs
+from tests.audit.asked import UNITS, plan_of
 
-UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ZCDP(0.5))
 FAMILIES: tuple[WindowFamily | Query, ...] = (Cumulative(), Rolling(3).at_least(1, 2), AnyWindow(2))
-
-
-def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int = 6) -> dw.Plan:
-    return dw.Plan(list(queries), timeline=dw.Timeline.of_steps(steps), unit=unit, budget=budget)
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
+@pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
 def test_every_cell_applies_one_matrix(unit: Unit, budget: Budget) -> None:
     for asked in FAMILIES:
-        found = audit_encoding(plan_of(asked, unit=unit, budget=budget))
+        found = audit_encoding(plan_of(asked, unit=unit, budget=budget, steps=6))
         assert found.verdict == "one matrix", found.faults
         assert found.largest == 2**40
         assert found.logs == 4 * len(large_logs.SIZES)
@@ -94,7 +89,7 @@ WRONG: dict[str, Callable[[Encode], Encode]] = {
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_an_encoding_that_depends_on_the_data_is_found(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(Rolling(3), unit=EventLevel(), budget=PureDP(1.0))
+    plan = plan_of(Rolling(3), unit=EventLevel(), budget=PureDP(1.0), steps=6)
     assert isinstance(plan.allotments[0].measurement.design, designs.Design)
     monkeypatch.setattr(designs.Design, "encode", WRONG[wrong](designs.Design.encode))
     # What one item shows is as it should be.
@@ -106,7 +101,7 @@ def test_an_encoding_that_depends_on_the_data_is_found(wrong: str, monkeypatch: 
 
 
 def test_neighbours_that_are_too_far_apart_on_top_of_a_large_log_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(Rolling(3), unit=EventLevel(), budget=PureDP(1.0))
+    plan = plan_of(Rolling(3), unit=EventLevel(), budget=PureDP(1.0), steps=6)
     planted = above(2000, lambda values: 2 * values)
     monkeypatch.setattr(designs.Design, "encode", planted(designs.Design.encode))
     faults = " ".join(audit_encoding(plan).faults)
@@ -131,7 +126,7 @@ def test_a_log_of_many_items_that_is_counted_wrongly_is_found(monkeypatch: pytes
         return Estimated(answers.steps, {})
 
     monkeypatch.setattr(recency, "count_events", sampled)
-    found = audit_encoding(plan_of(Cumulative(), unit=EventLevel(), budget=PureDP(1.0)))
+    found = audit_encoding(plan_of(Cumulative(), unit=EventLevel(), budget=PureDP(1.0), steps=6))
     assert any("counted wrongly" in fault for fault in found.faults)
 
 

@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import dpwindows as dw
 from dpwindows.ask.privacy import (
     ZCDP,
     ApproxDP,
@@ -23,7 +22,7 @@ from dpwindows.ask.privacy import (
     PureDP,
     Unit,
 )
-from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.audit import Pair, audit_exactly, audit_measurements
 from dpwindows.audit.losses import (
     Bounds,
@@ -54,18 +53,10 @@ from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scal
 from dpwindows.strategies.strategy import PrescribedScale
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
+from tests.audit.asked import BUDGETS, UNITS, plan_of
 from tests.single_item import all_logs, differences
 
-UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 FAMILIES: tuple[WindowFamily, ...] = (Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(), AnyWindow(2))
-
-
-def plan_of(
-    *queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int = 5, strategy: str = "auto"
-) -> dw.Plan:
-    timeline = dw.Timeline.of_steps(steps)
-    return dw.Plan(list(queries), timeline=timeline, unit=unit, budget=budget, strategy=strategy)
 
 
 # --- Every mechanism ------------------------------------------------------------------------------------------------
@@ -133,6 +124,7 @@ def test_compressed_streams_and_the_paper_on_them_are_within_the_claim(unit: Uni
                 assert found.verdict == "within the claim"
 
 
+@pytest.mark.search(7)
 @pytest.mark.quick(2)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
@@ -224,7 +216,7 @@ def test_a_weaker_units_noise_is_flagged(budget: Budget) -> None:
 
 def test_two_queries_that_each_spend_the_whole_budget_are_flagged() -> None:
     for budget in BUDGETS:
-        alone = [plan_of(window, unit=EventLevel(), budget=budget) for window in (Rolling(2), Cumulative())]
+        alone = [plan_of(window, unit=EventLevel(), budget=budget, steps=5) for window in (Rolling(2), Cumulative())]
         measurements = [plan.allotments[0].measurement for plan in alone]
         if len({measurement.law for measurement in measurements}) == 1:
             assert audit_measurements(measurements, budget, EventLevel()).verdict == "beyond the claim"
@@ -236,7 +228,7 @@ def test_exact_counts_under_the_bound_of_at_least_counts_are_flagged() -> None:
         for window in (Cumulative(), AnyWindow()):
             # A filter over gaps has no bound for two thresholds at all.
             strategy = "crossed-counters" if isinstance(window, AnyWindow) else "auto"
-            plan = plan_of(window.at_least(1), unit=ItemLevel(), budget=budget, strategy=strategy)
+            plan = plan_of(window.at_least(1), unit=ItemLevel(), budget=budget, steps=5, strategy=strategy)
             one = plan.allotments[0].measurement
             problem = replace(one.design.problem, thresholds=(1, 2))
             both = replace(one, design=replace(one.design, problem=problem))

@@ -14,7 +14,6 @@ import dpwindows as dw
 from dpwindows.ask.groups import Grouping, grouping
 from dpwindows.ask.privacy import (
     ZCDP,
-    ApproxDP,
     Budget,
     EventLevel,
     ItemAddRemove,
@@ -44,8 +43,10 @@ from dpwindows.audit.statistic import log_ratio
 from dpwindows.count.query import groups, relation
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
-from dpwindows.kernel.accounting import GAUSSIAN, Law
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.measure import Measurement
+from tests.audit.asked import BUDGETS, half_again, scaled
+from tests.audit.asked import plan_of as asked_plan
 from tests.grouped_logs import grouped_events
 from tests.kernel.test_groups import CASES, asked, truth
 
@@ -54,11 +55,8 @@ pytestmark = pytest.mark.usefixtures("one_engine")
 LETTERS = {"g": ["a", "b"]}
 
 
-def plan_of(
-    *queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int = 3, by: Any = None, **more: Any
-) -> dw.Plan:
-    timeline = dw.Timeline.of_steps(steps)
-    return dw.Plan(list(queries), timeline=timeline, unit=unit, budget=budget, by=by or LETTERS, **more)
+def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int = 3, **more: Any) -> dw.Plan:
+    return asked_plan(*queries, unit=unit, budget=budget, steps=steps, **{"by": LETTERS, **more})
 
 
 # Unit, what has a group, and the limit on an item's groups.
@@ -71,7 +69,6 @@ UNITS: list[tuple[Unit, str, int | None]] = [
     (ItemLevel(), "item", None),
     (ItemPerPeriod(1), "event", 2),
 ]
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 
 
 # --- What groups hold, and who is whose neighbour ---------------------------------------------------------------------
@@ -192,6 +189,7 @@ def test_totals_that_nobody_pays_for_are_flagged(unit: Unit, of: str, limit: int
     assert audit_measurements(unpaid, budget, unit).verdict == "beyond the claim"
 
 
+@pytest.mark.search(9)
 @pytest.mark.quick(2)
 @pytest.mark.parametrize(("unit", "of", "limit"), UNITS, ids=str)
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
@@ -218,6 +216,7 @@ def test_many_groups_are_searched_and_too_many_are_refused() -> None:
 # --- The others -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.search(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(("unit", "of", "limit"), UNITS, ids=str)
 def test_nothing_but_noise_differs_and_large_logs_are_measured_alike(unit: Unit, of: str, limit: int | None) -> None:
@@ -256,12 +255,7 @@ def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     plan = plan_of(Rolling(2), unit=EventLevel(), budget=PureDP(1.0), steps=4)
     honest = audit_noise(plan, draws=600)
     assert (honest.verdict, honest.faults) == ("as stated", ())
-    draw = kernel.draw_noise
-
-    def shared(law: Law, scale: float, count: int, *more: Any) -> NDArray[np.int64]:
-        return np.tile(draw(law, scale, -(-count // 2), *more), 2)[:count]
-
-    monkeypatch.setattr(kernel, "draw_noise", shared)
+    monkeypatch.setattr(kernel, "draw_noise", half_again(kernel.draw_noise))
     assert any("shared by numbers 4 apart" in fault.test for fault in audit_noise(plan, draws=600).faults)
 
 
@@ -275,8 +269,7 @@ def test_releases_of_groups_show_part_of_the_claim_and_a_sixth_of_the_noise_is_f
     found = audit_black_box(plan, worst, runs=1000)
     assert found.verdict == "not contradicted"
     assert found.to_dict()["groups"].keys() == {"g=a", "g=b"}
-    draw = kernel.draw_noise
-    monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 6, *more))
+    monkeypatch.setattr(kernel, "draw_noise", scaled(1 / 6)(kernel.draw_noise))
     # The bound is then 2.7 on the mean, with a standard deviation below 0.2, for a claim of 1.
     assert audit_black_box(plan, worst, runs=1000).verdict == "beyond the claim"
 

@@ -11,25 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 import dpwindows as dw
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import NoiseAudit, audit_noise, noise_tests
-from dpwindows.audit.noise import draws_needed
+from dpwindows.audit.workload import draws_needed
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.measure import draw_noise
+from tests.audit.asked import Draw, Ints, every_second_call_again, first_again, half_again, scaled
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
-
-Ints = NDArray[np.int64]
-Draw = Callable[..., Ints]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "audit.md"
 # The documented example, Gaussian noise on a fine lattice, and several measurements with several thresholds.
@@ -73,6 +70,7 @@ def test_honest_noise_of_a_stream_and_of_next_to_no_noise_is_as_stated() -> None
         assert audit_noise(loud, draws=600).verdict == "as stated"
 
 
+@pytest.mark.search(9)
 @pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("law", "scale"),
@@ -104,10 +102,6 @@ def test_false_alarms_are_as_rare_as_the_tests_say(law: Law, scale: float) -> No
 # --- Noise that is not as stated ------------------------------------------------------------------------------------
 
 
-def scaled(factor: float) -> Callable[[Draw], Draw]:
-    return lambda draw: lambda law, scale, count, *more: draw(law, scale * factor, count, *more)
-
-
 def wider_only_for(law_wanted: Law, given: Law) -> Callable[[Draw], Draw]:
     """The other law, at the same variance."""
 
@@ -120,12 +114,6 @@ def wider_only_for(law_wanted: Law, given: Law) -> Callable[[Draw], Draw]:
         return drawn
 
     return planted
-
-
-def first_again(draw: Draw) -> Draw:
-    """Every call has the noise of the first of its length and scale."""
-    known: dict[tuple[float, int], Ints] = {}
-    return lambda law, scale, count, *more: known.setdefault((scale, count), draw(law, scale, count, *more))
 
 
 def one_for_all_rows(draw: Draw) -> Draw:
@@ -145,18 +133,6 @@ def mirrored_rows(draw: Draw) -> Draw:
     def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
         half = draw(law, scale, -(-count // 2), *more)
         return np.concatenate([half, -half])[:count]
-
-    return drawn
-
-
-def every_second_call_again(draw: Draw) -> Draw:
-    last: list[Ints] = []
-
-    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
-        if last and len(last[0]) == count:
-            return last.pop()
-        last[:] = [draw(law, scale, count, *more)]
-        return last[0]
 
     return drawn
 
@@ -231,15 +207,6 @@ def test_the_other_law_at_the_same_variance_is_found(
     assert any("shape" in fault.test for fault in found.faults)
 
 
-def one_vector_again(draw: Draw) -> Draw:
-    """Both halves of a vector are one vector of half the length."""
-
-    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
-        return np.tile(draw(law, scale, -(-count // 2)), 2)[:count]
-
-    return drawn
-
-
 def independent_laplace(draw: Draw) -> Draw:
     """Laplace noise of about the same norm."""
     return lambda law, scale, count, *more: draw(LAPLACE, scale * count / 2, count)
@@ -251,7 +218,7 @@ WRONG_TOGETHER: dict[str, tuple[Callable[[Draw], Draw], str, int]] = {
     "1.3 times too small": (scaled(1 / 1.3), "radius", 2000),
     "a seventh too small": (scaled(1 / 1.15), "radius", 10_000),
     "the same noise for every call": (first_again, "calls", 600),
-    "the same noise for two parts": (one_vector_again, "numbers", 2000),
+    "the same noise for two parts": (half_again, "numbers", 2000),
     # By their signs, and numbers that only rise are no further apart than the largest.
     "no negative noise": (positive, "", 2000),
     "independent numbers": (independent_laplace, "shape", 10_000),

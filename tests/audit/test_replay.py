@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 import dpwindows as dw
 from dpwindows.ask.privacy import (
     ZCDP,
-    ApproxDP,
     Budget,
     EventLevel,
     ItemAddRemove,
     ItemLevel,
-    ItemPerPeriod,
     PureDP,
     Unit,
 )
@@ -37,21 +35,17 @@ from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.designs import Design
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
+from tests.audit.asked import BUDGETS, UNITS, Ints, scaled
+from tests.audit.asked import plan_of as asked_plan
 from tests.count.one_engine import shared
 
-Ints = NDArray[np.int64]
-UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 QUIET = EngineSettings(progress=False)
 SHARED = Pair((0, 2, 1, 0, 0, 0), (0, 1, 1, 0, 0, 0))
 
 
-def plan_of(
-    *queries: Query | WindowFamily, unit: Unit | None = None, budget: Budget | None = None, strategy: str = "auto"
-) -> dw.Plan:
-    asked = list(queries) or [Rolling(3).at_least(1, 2)]
-    timeline = dw.Timeline.of_steps(6)
-    return dw.Plan(asked, timeline=timeline, unit=unit or EventLevel(), budget=budget or ZCDP(0.5), strategy=strategy)
+def plan_of(*queries: Query | WindowFamily, unit: Unit | None = None, budget: Budget | None = None) -> dw.Plan:
+    asked = queries or [Rolling(3).at_least(1, 2)]
+    return asked_plan(*asked, unit=unit or EventLevel(), budget=budget or ZCDP(0.5), steps=6)
 
 
 # --- Honest releases ------------------------------------------------------------------------------------------------
@@ -92,7 +86,7 @@ def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget
 def test_neighbours_under_other_strategies_differ_in_nothing_but_noise(strategy: str) -> None:
     for window in (Cumulative(), AnyWindow()):
         try:
-            plan = plan_of(window, budget=PureDP(1.0), strategy=strategy)
+            plan = asked_plan(window, unit=EventLevel(), budget=PureDP(1.0), steps=6, strategy=strategy)
         except InputError:
             continue
         assert audit_replay(plan, [SHARED], made_up=1).verdict == "nothing but noise"
@@ -215,45 +209,33 @@ def test_files_of_neighbours_are_the_same_to_the_byte(ending: str, tmp_path: Pat
 
 # --- Planted violations ---------------------------------------------------------------------------------------------
 
-
-def _batch_faults(plan: dw.Plan | None = None) -> str:
-    return " ".join(audit_replay(plan or plan_of(), [SHARED], made_up=2).faults)
+Patch = pytest.MonkeyPatch
 
 
-@by_one_engine
-def test_metadata_that_depend_on_the_data_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = release.draw_estimates
+def counts_in_the_metadata(patch: Patch) -> None:
+    draw, made = release.draw_estimates, Release.__init__
     counted: list[int] = []
 
     def telling(plan: Any, answers: Any, *more: Any) -> Any:
         counted[:] = [int(answers.cumulative(1)[-1])]
         return draw(plan, answers, *more)
 
-    monkeypatch.setattr(release, "draw_estimates", telling)
-    made = Release.__init__
-
-    def labelled(self: Any, table: Any, metadata: dict[str, Any]) -> None:
-        made(self, table, metadata | {"items": counted[0]})
-
-    monkeypatch.setattr(Release, "__init__", labelled)
-    plan = plan_of(unit=ItemAddRemove())
-    assert "metadata 'items'" in _batch_faults(plan)
+    patch.setattr(release, "draw_estimates", telling)
+    labelled = lambda self, table, metadata: made(self, table, metadata | {"items": counted[0]})  # noqa: E731
+    patch.setattr(Release, "__init__", labelled)
 
 
-@by_one_engine
-def test_estimates_held_to_what_is_possible_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def estimates_held_to_what_is_possible(patch: Patch) -> None:
     """Clamped by exact counts, as libraries have done."""
     draw = release.draw_estimates
 
     def clamped(plan: Any, answers: Any, *more: Any) -> Any:
         return [np.minimum(values, answers.cumulative(1)[-1]) for values in draw(plan, answers, *more)]
 
-    monkeypatch.setattr(release, "draw_estimates", clamped)
-    assert "column 'estimate'" in _batch_faults(plan_of(unit=ItemAddRemove(), budget=ZCDP(1e-4)))
+    patch.setattr(release, "draw_estimates", clamped)
 
 
-@by_one_engine
-def test_rows_left_out_where_nothing_was_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def rows_left_out_where_nothing_was_counted(patch: Patch) -> None:
     draw, made = release.draw_estimates, Release.__init__
     kept: list[bool] = []
 
@@ -261,24 +243,12 @@ def test_rows_left_out_where_nothing_was_counted_are_found(monkeypatch: pytest.M
         kept[:] = [bool(answers.cumulative(1)[0])]
         return draw(plan, answers, *more)
 
-    def shortened(self: Any, table: Any, metadata: Any) -> None:
-        made(self, table if kept[0] else table.slice(1), metadata)
-
-    monkeypatch.setattr(release, "draw_estimates", watching)
-    monkeypatch.setattr(Release, "__init__", shortened)
-    pair = Pair((0, 1, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0))
-    assert "differs between neighbours" in " ".join(audit_replay(plan_of(), [pair]).faults)
+    patch.setattr(release, "draw_estimates", watching)
+    shortened = lambda self, table, metadata: made(self, table if kept[0] else table.slice(1), metadata)  # noqa: E731
+    patch.setattr(Release, "__init__", shortened)
 
 
-@contextmanager
-def kernel_measure(change: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """`measure` as a release uses it, changed."""
-    monkeypatch.setattr(release, "measure", change)
-    yield
-
-
-@by_one_engine
-def test_noise_that_is_asked_for_by_the_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def noise_that_is_asked_for_by_the_data(patch: Patch) -> None:
     measure = kernel.measure
 
     def searching(measurements: Any, budget: Any, answers: Any, *more: Any) -> Any:
@@ -286,42 +256,31 @@ def test_noise_that_is_asked_for_by_the_data_is_found(monkeypatch: pytest.Monkey
             kernel.draw_noise("discrete Laplace", 1.0, 1)
         return measure(measurements, budget, answers, *more)
 
-    with kernel_measure(searching, monkeypatch):
-        faults = _batch_faults(plan_of())
-    assert "the neighbour asks for other noise" in faults or "added to nothing" in faults
-    assert "discrete Laplace" in faults or "added to" in faults
+    patch.setattr(release, "measure", searching)
 
 
-@by_one_engine
-def test_a_scale_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def a_scale_that_depends_on_the_data(patch: Patch) -> None:
     measure = kernel.measure
 
     def adapting(measurements: Any, budget: Any, answers: Any, *more: Any) -> Any:
-        draw = kernel.draw_noise
-        factor = 1.5 if answers.cumulative(1)[-1] % 2 else 1.0
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(kernel, "draw_noise", lambda law, scale, *rest: draw(law, scale * factor, *rest))
+            factor = 1.5 if answers.cumulative(1)[-1] % 2 else 1.0
+            inner.setattr(kernel, "draw_noise", scaled(factor)(kernel.draw_noise))
             return measure(measurements, budget, answers, *more)
 
-    with kernel_measure(adapting, monkeypatch):
-        faults = _batch_faults(plan_of(unit=ItemAddRemove()))
-    assert "where the plan states" in faults
-    assert "asks for other noise" in faults
+    patch.setattr(release, "measure", adapting)
 
 
-@by_one_engine
-def test_a_sensitivity_that_is_exceeded_on_large_logs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def a_sensitivity_that_large_logs_exceed(patch: Patch) -> None:
     encode = Design.encode
-    monkeypatch.setattr(
+    patch.setattr(
         Design,
         "encode",
         lambda self, answers, k: encode(self, answers, k) * (3 if answers.cumulative(1).max() > 50 else 1),
     )
-    assert "beyond the certified" in _batch_faults(plan_of(Rolling(3), budget=PureDP(1.0)))
 
 
-@by_one_engine
-def test_noise_that_is_used_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def noise_that_is_used_twice(patch: Patch) -> None:
     """Both thresholds get the noise that was drawn for one."""
 
     def measure(measurements: Any, budget: Any, answers: Any, *more: Any) -> Any:
@@ -332,30 +291,45 @@ def test_noise_that_is_used_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> N
             found.append({k: kernel.add_noise(measurement.design.encode(answers, k), noise) for k in thresholds})
         return found
 
-    with kernel_measure(measure, monkeypatch):
-        assert "not the noise that was drawn for it" in _batch_faults()
+    patch.setattr(release, "measure", measure)
 
 
-@by_one_engine
-def test_a_release_without_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_noise(patch: Patch) -> None:
     def silent(measurements: Any, budget: Any, answers: Any, *more: Any) -> Any:
         return [{k: one.design.encode(answers, k) for k in one.design.problem.thresholds} for one in measurements]
 
-    with kernel_measure(silent, monkeypatch):
-        assert "had noise added" in _batch_faults()
+    patch.setattr(release, "measure", silent)
+
+
+def noise_from_elsewhere(patch: Patch) -> None:
+    """Fresh noise that does not go through the kernel differs from run to run."""
+    draw, rng = release.draw_estimates, np.random.default_rng(1)
+    patch.setattr(
+        release, "draw_estimates", lambda *asked: [values + rng.normal(size=values.shape) for values in draw(*asked)]
+    )
+
+
+PLANTED: list[tuple[Callable[[Patch], None], dict[str, Any], str]] = [
+    (counts_in_the_metadata, {"unit": ItemAddRemove()}, r"metadata 'items'"),
+    (estimates_held_to_what_is_possible, {"unit": ItemAddRemove(), "budget": ZCDP(1e-4)}, r"column 'estimate'"),
+    (rows_left_out_where_nothing_was_counted, {}, "differs between neighbours"),
+    (noise_that_is_asked_for_by_the_data, {}, r"(other noise.*discrete Laplace|added to nothing)"),
+    (a_scale_that_depends_on_the_data, {"unit": ItemAddRemove()}, r"where the plan states.*asks for other noise"),
+    (a_sensitivity_that_large_logs_exceed, {"budget": PureDP(1.0)}, "beyond the certified"),
+    (noise_that_is_used_twice, {}, "not the noise that was drawn for it"),
+    (no_noise, {}, "had noise added"),
+    (noise_from_elsewhere, {}, r"column 'estimate'"),
+]
 
 
 @by_one_engine
-def test_noise_from_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fresh noise that does not go through the kernel differs from run to run."""
-    draw = release.draw_estimates
-    rng = np.random.default_rng(1)
-    monkeypatch.setattr(
-        release,
-        "draw_estimates",
-        lambda *asked: [values + rng.normal(size=values.shape) for values in draw(*asked)],
-    )
-    assert "column 'estimate'" in _batch_faults()
+@pytest.mark.parametrize(("planted", "asked", "said"), PLANTED)
+def test_what_depends_on_the_data_is_found(
+    planted: Callable[[Patch], None], asked: dict[str, Any], said: str, monkeypatch: Patch
+) -> None:
+    planted(monkeypatch)
+    pairs = [SHARED, Pair((0, 1, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0))]
+    assert re.search(said, " ".join(audit_replay(plan_of(**asked), pairs, made_up=2).faults))
 
 
 @by_one_engine
@@ -368,15 +342,14 @@ def test_a_neighbour_that_is_refused_is_found(monkeypatch: pytest.MonkeyPatch) -
         return draw(plan, answers, *more)
 
     monkeypatch.setattr(release, "draw_estimates", strict)
-    pair = Pair((1, 0, 0, 0, 0, 0), (1, 0, 0, 1, 0, 0))
-    measurements = plan_of().measurements
     plan = plan_of()
 
-    def run(history: tuple[int, ...]) -> Callable[[], list[dw.Release]]:
+    def run(*history: int) -> Callable[[], list[dw.Release]]:
         log = large_logs.events_table(plan.timeline.boundaries(), {"u": np.array(history)})
-        return lambda: [plan.run(log, item="item", time="time", count="count", settings=QUIET)]
+        return lambda: [large_logs.released(plan, log)]
 
-    assert "cannot be released where the log can" in replay(measurements, run(pair.log), run(pair.neighbour)).faults[0]
+    faults = replay(plan.measurements, run(1, 0, 0, 0, 0, 0), run(1, 0, 0, 1, 0, 0)).faults
+    assert "cannot be released where the log can" in faults[0]
 
 
 @by_one_engine

@@ -77,6 +77,7 @@ def test_a_stream_plans_a_histogram_without_end() -> None:
     assert len(plan.forecast()) == 9
 
 
+@pytest.mark.slow
 def test_ten_counts_of_a_year_cost_what_one_costs_each_by_itself() -> None:
     plan = dw.Plan(
         dw.Rolling(28).histogram(10),

@@ -183,6 +183,7 @@ def test_a_stream_never_replaces_its_state_its_ledger_or_its_log(log: Path, tmp_
             assert contents(tmp_path) == before
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
 def test_of_processes_that_write_one_output_one_wins_and_the_others_spend_nothing(
     log: Path, tmp_path: Path, ledger: Path, forking: Path, ending: str

@@ -155,6 +155,7 @@ def test_a_stream_counts_by_the_calendar_it_was_planned_for(tmp_path: Path) -> N
         dw.StreamPlan(dw.Tumbling(9_999_999), unit=dw.EventLevel(), budget=dw.PureDP(1.0))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("unit", ["event", "item-per:10", "item", "item-add-remove"])
 @pytest.mark.parametrize("budget", [("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6"), ("--rho", "0.1")])
 def test_plans_at_every_unit_and_budget(unit: str, budget: tuple[str, ...]) -> None:
@@ -176,6 +177,7 @@ def test_plans_at_every_unit_and_budget(unit: str, budget: tuple[str, ...]) -> N
     assert np.prod([query["rms"] for query in causal]) >= 0.95 * np.prod([query["rms"] for query in queries])
 
 
+@pytest.mark.slow
 def test_at_event_level_a_long_range_costs_no_more_than_a_month() -> None:
     errors = []
     for end in ("2013-02-01", "2023-01-01"):
@@ -242,7 +244,7 @@ def test_a_ledger_returns_the_same_months_again(tmp_path: Path) -> None:
     assert other.code == 2, "another question is another release, which the ledger has no budget for"
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["event", "item", "item-per:3"])
 def test_plans_are_audited_and_exported(tmp_path: Path, unit: str) -> None:
     asked = ("--window", "tumbling:3", "--window", "to-date:3", "--at-least", "2", "--unit", unit, "--epsilon", "1")

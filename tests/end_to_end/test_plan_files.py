@@ -74,6 +74,7 @@ def own_options() -> set[str]:
     return {option.opts[0].removeprefix("--") for option in options}
 
 
+@pytest.mark.slow
 def test_every_option_is_carried_by_a_file() -> None:
     """A new option fails here until a plan file carries it, and it has its example."""
     assert own_options() == set(OPTIONS)
@@ -102,6 +103,7 @@ def test_a_release_takes_all_but_the_data_from_a_file() -> None:
     }
 
 
+@pytest.mark.slow
 def test_options_on_the_line_win() -> None:
     planned(*QUERY, *PRIVACY, *RANGE, "--save", "plan.toml")
     for words in (("--epsilon", "2"), ("--rho", "1"), ("--steps", "5"), ("--at-least", "3"), ("--end", "2013-01-21")):

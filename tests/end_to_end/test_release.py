@@ -163,7 +163,7 @@ def test_raw_releases_have_no_consistent_numbers(flights: Path, tmp_path: Path) 
     assert pyarrow.parquet.read_table(out)["consistent"].null_count == 365
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
 def test_every_file_kind_loads_as_it_was(flights: Path, tmp_path: Path, ending: str) -> None:
     plan = dw.Plan(
@@ -226,6 +226,7 @@ def test_an_empty_log_is_released_as_noise(tmp_path: Path) -> None:
     assert len(set(estimates)) > 50
 
 
+@pytest.mark.slow
 def test_metadata_depends_on_the_plan_alone(tmp_path: Path) -> None:
     """Not on the log: two very different ones have the same metadata, but for the release's own name and time."""
     described, shapes = [], []

@@ -126,6 +126,7 @@ def test_windows_that_look_like_markup_are_shown_as_they_are() -> None:
     outcome.must_refuse("[bold]x[/bold]")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands_and_options(shell: str) -> None:
     def completed(**more: str) -> str:

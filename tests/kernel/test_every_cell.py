@@ -84,12 +84,20 @@ _CHEAP: list[tuple[int, tuple[int, ...]]] = [
 ]
 _CHEAP += [*((3, thresholds) for thresholds in THRESHOLDS), (4, (1,)), (4, (1, 2))]
 _COSTLY = [*((4, thresholds) for thresholds in ((2,), (3,), (1, 3), (2, 3), (1, 2, 3)))]
-_COSTLY += [(5, (1,)), (5, (1, 2, 3)), (6, (1,)), (6, (2,)), (6, (3,)), (6, (1, 2))]
+_COSTLY += [(5, (1, 2, 3)), (6, (1,)), (6, (1, 2))]
+# What is between these in size.
+_MORE = [(5, (1,)), (6, (2,)), (6, (3,))]
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(
-    ("steps", "thresholds"), [*_CHEAP, *(pytest.param(*case, marks=pytest.mark.slow) for case in _COSTLY)], ids=str
+    ("steps", "thresholds"),
+    [
+        *_CHEAP,
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in _COSTLY),
+        *(pytest.param(*case, marks=pytest.mark.search(0)) for case in _MORE),
+    ],
+    ids=str,
 )
 def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...]) -> None:
     found, rng = Looseness(), np.random.default_rng(1)
@@ -178,7 +186,7 @@ CEILINGS_WITHIN: dict[tuple[str, str], float] = {
 }
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "thresholds", "most"),
     [*WITHIN, *(pytest.param(*case, marks=pytest.mark.slow) for case in WITHIN_SLOW)],

@@ -33,7 +33,7 @@ from dpwindows.strategies import candidates, joint_noise
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import CumulativeTree
 from tests.grouped_logs import grouped_events
-from tests.histories import HistoryAnswers
+from tests.single_item import HistoryAnswers
 
 # One item: how often it occurs in each group in each step, group after group.
 Item = tuple[tuple[int, ...], ...]

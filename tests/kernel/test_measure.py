@@ -658,6 +658,7 @@ def test_rationals_are_divided_rightly_where_it_shows(law: Law, monkeypatch: pyt
     assert small_scale_chances(law, rng)["cells"] < RARE
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("law", sorted(JOINT))
 def test_vectors_at_a_small_scale_are_of_their_law_and_of_no_scale_near_it(
     law: Law, monkeypatch: pytest.MonkeyPatch

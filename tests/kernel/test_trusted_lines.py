@@ -10,6 +10,8 @@ import pytest
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.rules import PROOFS, RULES, name_of
 
+# Plans are worked out as the benchmarks are loaded.
+pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # What the rest of the package asks the kernel for: horizons, and words for a norm.
 ASKED_FROM_OUTSIDE = {("accounting", "NORMS"), ("designs", "horizon_of")}

@@ -334,5 +334,5 @@ def test_a_span_meets_a_range_as_the_ledger_says() -> None:
     assert Spent((TOTAL, Fraction(0)), 0, 2, "changed").counts(2, unit, "at")
 
 
-TestSharedLedger = SharedLedger.TestCase
+TestSharedLedger = pytest.mark.slow(SharedLedger.TestCase)
 TestSharedLedger.settings = examples(6, steps=10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,35 @@ def planned(queries: list[Query], unit: Unit, budget: Budget, strategy: str = "a
     return Plan(queries, timeline=Timeline.of_steps(steps), unit=unit, budget=budget, strategy=strategy)
 
 
+# Runs the script as its own main program for each line of arguments: most of its time goes into loading NumPy.
+_JUDGE = """
+import json, runpy, sys
+for line in sys.stdin:
+    sys.argv = json.loads(line)
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    print(flush=True)
+"""
+
+
+@cache
+def _judge() -> subprocess.Popen[str]:
+    """An interpreter that knows nothing of this package; it ends with this one."""
+    command = [sys.executable, "-I", "-c", _JUDGE]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def third_party(path: Path, unit: Unit, most: int = 2, samples: int | None = None) -> list[dict[str, Any]]:
-    """Let the independent script judge the file, in an interpreter that knows nothing of this package."""
-    command = [sys.executable, "-I", str(THIRD_PARTY), str(path), unit.name, str(most)]
-    command += [] if samples is None else [str(samples)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    judged: list[dict[str, Any]] = json.loads(result.stdout)
+    """Let the independent script judge the file."""
+    arguments = [str(THIRD_PARTY), str(path), unit.name, str(most), *([] if samples is None else [str(samples)])]
+    orders, answers = _judge().stdin, _judge().stdout
+    assert orders is not None
+    assert answers is not None
+    orders.write(json.dumps(arguments) + "\n")
+    orders.flush()
+    answer = answers.readline()
+    if not answer:
+        _judge.cache_clear()  # one that failed judges no further file
+    judged: list[dict[str, Any]] = json.loads(answer)
     return judged
 
 
@@ -204,7 +227,7 @@ LONG = [
 ]
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("queries", "unit", "budget", "strategy", "singleton", "shapes", "least"), LONG)
 def test_a_third_party_needs_only_the_factors_at_long_horizons(
     queries: list[Query],

@@ -15,7 +15,7 @@ from scipy import special
 import dpwindows as dw
 from dpwindows import reading
 from dpwindows.ask.privacy import Unit
-from dpwindows.ask.queries import Measure, WindowFamily
+from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, Law
 from dpwindows.plan.allotment import Allotment
@@ -169,6 +169,7 @@ WEIGHTS = (
 )
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
 def test_sums_by_their_moments(law: Law, scale: float) -> None:
@@ -191,6 +192,7 @@ def test_sums_by_their_moments(law: Law, scale: float) -> None:
                 assert inside(errors, half) <= 0.975, weights
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.7, 6.0])
 @pytest.mark.parametrize(("law", "size"), [(CUBE, 3), (CUBE, 12), (RANGE, 3), (RANGE, 12)])
 def test_sums_of_one_vector(law: Law, size: int, scale: float) -> None:
@@ -308,7 +310,7 @@ def test_an_unknown_kurtosis_has_the_widest_quantile(confidence: float) -> None:
 DRAWS = 20_000
 STEPS = 20
 EVENT, ITEM, ADD_REMOVE = dw.EventLevel(), dw.ItemLevel(), dw.ItemAddRemove()
-PLANS: list[tuple[WindowFamily, Unit, str]] = [
+PLANS: list[Any] = [
     (dw.Tumbling(4), EVENT, "direct"),
     (dw.Tumbling(4), ITEM, "auto"),
     (dw.Tumbling(4), ADD_REMOVE, "auto"),
@@ -322,7 +324,8 @@ PLANS: list[tuple[WindowFamily, Unit, str]] = [
     (dw.Rolling(1), ADD_REMOVE, "joint-noise"),
     (dw.AnyWindow(4), EVENT, "direct"),
     (dw.AnyWindow(), EVENT, "auto"),
-    (dw.AnyWindow(), EVENT, "paper"),
+    # Planned anew for each budget, which takes long.
+    pytest.param(dw.AnyWindow(), EVENT, "paper", marks=pytest.mark.search(1)),
 ]
 
 
@@ -341,6 +344,7 @@ def draws_of(noise: Noise, count: int, rng: np.random.Generator) -> Values:
     return np.asarray(rng.integers(0, radius, (DRAWS, count), endpoint=True) - shared)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("epsilon", [0.6, 1.7, 4.0, 9.0])
 @pytest.mark.parametrize(("window", "unit", "strategy"), PLANS, ids=str)
 def test_plans_cover_as_often_as_they_say(window: Any, unit: Unit, strategy: str, epsilon: float) -> None:

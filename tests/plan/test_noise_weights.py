@@ -76,7 +76,7 @@ def test_of_releases(name: str) -> None:
         require_right(design)
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", sorted(STREAM))
 def test_of_streams(name: str) -> None:
     found = list(planned(name, stream=True))

@@ -275,6 +275,7 @@ def test_more_confidence_means_wider_intervals() -> None:
     assert len(set(widths)) == 4
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("singleton", [False, True])
 @pytest.mark.parametrize("unit", [EVENT, ItemLevel()], ids=lambda unit: unit.name)
 def test_the_runner_up_is_never_the_chosen_strategy(unit: Unit, singleton: bool) -> None:

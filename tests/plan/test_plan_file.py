@@ -119,6 +119,7 @@ def test_every_argument_of_a_plan_is_carried() -> None:
         assert told(again) == told(plan), name
 
 
+@pytest.mark.slow
 def test_every_argument_of_a_stream_is_carried() -> None:
     for horizon in (None, 30):
         plan = dw.StreamPlan([dw.Rolling(3).at_least(2)], unit=dw.EventLevel(), budget=dw.ZCDP(0.5), horizon=horizon)

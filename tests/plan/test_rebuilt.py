@@ -54,7 +54,7 @@ def require_same(plan: Planned, described: dict[str, Any]) -> None:
             np.testing.assert_array_equal(one[:size], other[:size])
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_of_releases_and_streams(unit: Unit, budget: Budget) -> None:
@@ -195,6 +195,7 @@ def timeline(steps: int) -> dw.Timeline:
     return dw.Timeline.of_steps(steps)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("made", PLANS.values(), ids=PLANS)
 def test_a_plan_of_a_release_has_its_measurements_and_nothing_is_searched_for(
     made: Callable[[], Plan | StreamPlan], monkeypatch: pytest.MonkeyPatch

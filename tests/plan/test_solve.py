@@ -55,6 +55,7 @@ def test_the_budget_is_the_smallest_that_is_enough(
         assert worst(queries, PureDP(below) if delta is None else ApproxDP(below, delta), **options) > target
 
 
+@pytest.mark.slow
 def test_where_delta_alone_is_enough_the_smallest_epsilon_is_taken() -> None:
     plan = solve_epsilon([Rolling(7)], target_std=1e6, timeline=TIMELINE, unit=EventLevel(), delta=1e-6)
     assert plan.budget == ApproxDP(1e-12, 1e-6)

@@ -60,7 +60,7 @@ def test_together_they_err_less_than_apart(lengths: tuple[int, ...], most: float
     assert all(entry.limit is not None and entry.limit <= entry.rms for entry in found.forecast())
 
 
-@pytest.mark.quick(9)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("criterion", ["rms", "max"])
 @pytest.mark.parametrize("budget", [APPROX, ZCDP, dw.ApproxDP(0.1, 1e-9)], ids=str)
 @pytest.mark.parametrize("weights", [(1, 1, 1), (8, 1, 1), (1, 1, 30), (1, 5, 2)], ids=str)
@@ -78,6 +78,7 @@ def test_no_series_errs_more_than_apart(weights: tuple[float, ...], budget: Budg
     assert joint(found) or budget != ZCDP or weights == (1, 1, 30)
 
 
+@pytest.mark.slow
 def test_weights_say_how_the_gain_is_spread() -> None:
     even, heavy = errors(plan_of(1, 7, 28)), errors(plan_of(1, 7, 28, weights=[4, 1, 1]))
     assert heavy[0] < even[0]

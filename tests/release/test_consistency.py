@@ -199,7 +199,7 @@ class Log:
         return np.array([self.seen[:, a - 1 : b].any(axis=1).sum() for a, b in zip(first, last, strict=True)], float)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("families", [(AnyWindow(60),), (Rolling(7), Rolling(28), Cumulative(), AnyWindow(60))])
 def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None:
     log = Log()

@@ -94,6 +94,7 @@ def bounded_plan(epsilon: float, *, unit: dw.Unit, **bound: Any) -> dw.Plan:
     )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", [dw.ItemLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
 @pytest.mark.parametrize("bound", [{"max_runs": 1}, {"max_occurrences": 3}], ids=str)
 def test_bounded_counts_are_released_and_say_so(unit: dw.Unit, bound: dict[str, int], tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_bounded_counts_are_released_and_say_so(unit: dw.Unit, bound: dict[str, 
     assert dw.Release.load(tmp_path / "release.parquet").metadata == release.metadata
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [{"max_runs": 2}, {"max_occurrences": 4}], ids=str)
 def test_a_bound_lowers_the_error_that_is_forecast_and_released(bound: dict[str, int]) -> None:
     plain, bounded = (bounded_plan(1.0, unit=dw.ItemAddRemove(), **options) for options in ({}, bound))
@@ -130,6 +131,7 @@ def test_a_bound_lowers_the_error_that_is_forecast_and_released(bound: dict[str,
         assert after.limit is None, "the limit is for items that may do anything"
 
 
+@pytest.mark.slow
 def test_bounded_plans_are_read_back_from_plain_values() -> None:
     for bound in ({"max_runs": 2}, {"max_occurrences": 4, "distinct_steps": True}):
         plan = bounded_plan(1.0, unit=dw.ItemAddRemove(), **bound)

@@ -47,7 +47,7 @@ def meant(bound: dict[str, Any]) -> int:
     return losers(made(), STEPS, series=[(1, 3), (2, 3)], **bounds)
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
 def test_one_more_number_is_released_with_its_error(unit: dw.Unit, bound: dict[str, Any], tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def log(first: int, last: int) -> pa.Table:
     return pa.table({"item": pa.array(items), "time": pa.array(times, pa.int64())})
 
 
+@pytest.mark.slow
 def test_of_a_release_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Query | WindowFamily] = [dw.Rolling(3).at_least(1, 2), dw.Cumulative(), dw.AnyWindow(4)]
     timeline = dw.Timeline.of_steps(12)
@@ -52,6 +53,7 @@ def test_of_a_release_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert again.table["std_error"].equals(release.table["std_error"])
 
 
+@pytest.mark.slow
 def test_of_a_stream_that_goes_on_and_of_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = StreamPlan([dw.Rolling(3), dw.AnyWindow(4)], unit=dw.ItemLevel(), budget=APPROX, horizon=12)
     with dw.Stream.create(tmp_path / "state", plan, start=0, step=1, **COLUMNS) as stream:

@@ -36,7 +36,7 @@ def simulated(rng: np.random.Generator, law: str, windows: list[str]) -> pa.Tabl
     return table.set_column(table.schema.get_field_index("estimate"), "estimate", pa.array(TRUE + draws))
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_a_page_with_any_false_headline_is_rarer_than_it_says(law: str) -> None:
     rng = np.random.default_rng(3)

@@ -120,6 +120,7 @@ def missing(value: Any, kind: Any) -> set[str]:
     return found
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_every_release_and_stream_is_an_entry(unit: Any, budget: Any, tmp_path: Path) -> None:

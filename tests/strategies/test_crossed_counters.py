@@ -132,7 +132,7 @@ def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None
 
 
 # Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "law", "longest", "criterion", "most"),
     [
@@ -187,6 +187,7 @@ def test_long_horizons_are_cut_into_blocks_at_little_cost(steps: int, longest: i
     assert score(found) < 4.2247 * 1.35 * steps**0.5
 
 
+@pytest.mark.slow
 def test_counters_for_starts_alone_err_more_than_twice_as_much() -> None:
     problem = asked(365, dw.ItemAddRemove(), GAUSSIAN)
     alone, crossed = counters.design(problem), crossed_counters.design(problem)

@@ -25,7 +25,7 @@ def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: 
 
 
 # Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("unit", "law", "longest", "criterion", "most"),
     [
@@ -47,6 +47,7 @@ def test_a_year_of_days_has_the_error_promised(
     assert score(best) <= most
 
 
+@pytest.mark.slow
 def test_crossed_counters_err_ever_more_as_ranges_grow() -> None:
     ratios = []
     for steps in (16, 64, 256):

@@ -124,6 +124,7 @@ def test_queries_share_a_budget_whatever_their_laws() -> None:
     assert plan.forecast()[0].rms == pytest.approx(300.1, rel=0.001)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", [ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 def test_months_err_less_under_an_approximate_budget_too(unit: Unit) -> None:
     """Fewer than some fifty numbers: many more have Gaussian noise."""

@@ -191,6 +191,7 @@ def test_another_horizon_or_unit_is_not_certified(many: bool) -> None:
 MANY = offset_filter.DENSE + 1
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("length", "most"), [(1, 1.002), (7, 1.003), (28, 1.007), (64, 1.011)])
 def test_one_step_more_than_matrices_are_for_costs_next_to_nothing(length: int, most: float) -> None:
     few, many = (designed(Rolling(length), steps=steps) for steps in (MANY - 1, MANY))
@@ -201,6 +202,7 @@ def test_one_step_more_than_matrices_are_for_costs_next_to_nothing(length: int, 
     assert score(few) < score(many) < most * score(few)
 
 
+@pytest.mark.slow
 def test_no_item_passes_the_bound_in_many_steps() -> None:
     design, steps, length = designed(Rolling(28), steps=700), 700, 28
     assert isinstance(design.shape, Series)

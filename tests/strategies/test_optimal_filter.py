@@ -117,6 +117,7 @@ def test_no_gaussian_strategy_is_below_the_limit(
             assert least <= multiplier(design, k) * (1 + 1e-9)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("bits", [8, 14, 24])
 @pytest.mark.parametrize(
     ("window", "unit"),

@@ -31,7 +31,7 @@ from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import ADMITTED, FixedWindowTrees, TimeWindowTrees, block_of
 from dpwindows.strategies.strategy import PrescribedScale
 from tests.end_to_end.command_line import run
-from tests.histories import History, HistoryAnswers, all_histories, event_neighbours, random_histories
+from tests.single_item import History, HistoryAnswers, all_logs, event_neighbours, random_histories
 
 UNITS: list[Unit] = [EventLevel(), ItemLevel(), ItemAddRemove()]
 WINDOWS: list[WindowFamily] = [Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(), AnyWindow(2)]
@@ -271,7 +271,7 @@ def test_error_12_points_outside_the_domain() -> None:
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_error_13_how_many_points_one_occurrence_changes(k: int) -> None:
     most = [0, 0]
-    histories = all_histories(5, 2)
+    histories = [tuple(log) for log in all_logs(5, 2).tolist()]
     for before, after in event_neighbours(histories):
         for side in (0, 1):
             old, new = Counter(pairs(histories[before], k)[side]), Counter(pairs(histories[after], k)[side])
@@ -319,7 +319,7 @@ def test_no_neighbour_exceeds_the_certified_bounds(
     window: WindowFamily, unit: Unit, thresholds: tuple[int, ...]
 ) -> None:
     steps, most = (4, 3) if thresholds == (3,) else (4, 2) if isinstance(window, AnyWindow) else (5, 2)
-    histories = all_histories(steps, most)
+    histories = [tuple(log) for log in all_logs(steps, most).tolist()]
     found = cell(problem(window, unit, steps, thresholds=thresholds))
     l1, l2 = largest_changes(found, histories, steps, unit)
     assert l1 <= found.sensitivity

@@ -128,6 +128,7 @@ def test_estimates_are_unbiased_and_count_their_rows() -> None:
     assert met == set(BATCH)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("steps", [1, 2, 3, 29])
 def test_estimates_are_unbiased_on_other_horizons(steps: int) -> None:
     rng = np.random.default_rng(2)
@@ -157,6 +158,7 @@ def test_windows_come_in_canonical_order() -> None:
         assert count_windows(window, steps) == len(first)
 
 
+@pytest.mark.slow
 def test_scores_are_errors_in_counts() -> None:
     """Noise per count of the budget, times the reach of one neighbour, times the weights of the decoder."""
     for design in designs_of(6, (Rolling(3), AnyWindow(2))):

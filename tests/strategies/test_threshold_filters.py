@@ -31,7 +31,7 @@ def at_least(*thresholds: int) -> tuple[Measure, ...]:
     return tuple(Measure("at_least", k) for k in thresholds)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "other", "errors"),
     [(ItemAddRemove(), "offset-filter", (38.5, 45.8)), (ItemLevel(), "filter", (77.0, 91.5))],

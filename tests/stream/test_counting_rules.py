@@ -60,7 +60,7 @@ def streamed(path: Path, plan: dw.StreamPlan, log: list[Event], steps: int) -> N
             stream.advance(table_of(event for event in log if event[1] == step), step * STEP)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("once", [False, True])
 def test_a_stream_counts_the_first_occurrences(once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"unit": "item-add-remove", "horizon": 9, "max_occurrences": 3, "distinct_steps": once}

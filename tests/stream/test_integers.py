@@ -131,7 +131,7 @@ def require_same(found: Any, pinned: Any, where: str) -> None:
         assert found == pinned, where
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["streams", "releases", pytest.param("plans", marks=pytest.mark.slow)])
 def test_what_is_measured_is_what_was_pinned(part: str) -> None:
     found = json.loads(json.dumps(PARTS[part]()))

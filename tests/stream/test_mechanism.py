@@ -134,7 +134,7 @@ def test_a_stored_mechanism_of_a_kind_unknown_here_is_refused() -> None:
         Mechanism.restored(values, arrays)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("budget", [dw.ZCDP(0.5), dw.PureDP(1.0)], ids=str)
 def test_the_noise_of_a_stream_has_the_scale_that_was_planned(budget: Budget) -> None:

@@ -211,6 +211,7 @@ def test_gaussian_bounds_of_any_windows_are_their_own_or_those_of_parts_of_them(
     assert exact.value / known == pytest.approx(4.2247, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table() -> None:
     asked = ("theory", "table", "--steps", "6", "--window", "3", "--window", "rolling:4", "--k", "2")
     shown = run(*asked)

@@ -314,6 +314,7 @@ def distinct(log: Array, first: int, last: int) -> int:
     return len(set(log[max(first, 1) - 1 : max(last, 0)].tolist()) - {-1})
 
 
+@pytest.mark.slow
 def test_error_5_groups_of_steps() -> None:
     """Groups as printed share steps; an end moved up costs g-1, both ends 2(g-1), nearest boundaries g, not g."""
     steps, size = 6, 3

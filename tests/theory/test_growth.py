@@ -65,6 +65,7 @@ def test_the_saturated_noise_covers_every_pattern(length: int) -> None:
     assert closed_forms.rolling_event_saturated(length) == pytest.approx(best)
 
 
+@pytest.mark.slow
 def test_the_rolling_error_saturates_in_k() -> None:
     """To leading order half of sqrt(W) for all k, and no Gaussian noise does better when k is of the order of W."""
     for length in (10**2, 10**4, 10**6):
@@ -104,6 +105,7 @@ def test_the_histograms_changes_are_as_few_as_its_bound_says(largest: int, lengt
         assert starts.sum(axis=(1, 2)).max() <= largest * (largest + 1) // 2
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("length", "k"), [(1, 1), (7, 1), (28, 1), (28, 3), (90, 10), (300, 1)])
 def test_pure_rolling_events_closed_form(length: int, k: int) -> None:
     plan = dw.Plan(

@@ -18,9 +18,8 @@ each time, at some thirty milliseconds a release. The two logs hold made-up item
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,10 +29,10 @@ import scipy
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import ApproxDP, PureDP, exact
 from dpwindows.audit import large_logs
-from dpwindows.audit.losses import analytic_delta, epsilon_at
+from dpwindows.audit.losses import analytic_delta, epsilon_at, lattice_term, scaled_sum
 from dpwindows.audit.neighbours import History, Pair
 from dpwindows.audit.statistic import Floats, Statistic, discriminant, log_ratio
-from dpwindows.errors import InputError
+from dpwindows.audit.workload import require_usable
 from dpwindows.kernel.accounting import GAUSSIAN
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ _THRESHOLDS = 200
 _CHOOSING, _CLEARLY = 0.25, 1.25
 # Events are chosen by cautious bounds, lest chance chooses; few releases allow of little caution.
 _CAUTIOUS, _BOLD, _FEW = 1e-6, 1e-2, 1000
-_FEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def audit_black_box(
     Raises:
         InputError: `runs` or `error` is not usable, or the plan is too large for this audit.
     """
-    require_usable(runs, error)
+    require_usable("black-box", runs, error)
     promised, ratio = claims(plan), log_ratio(plan, pair)
     made = [
         np.array(list(releases(plan, history, runs, whole=whole, progress=progress)))
@@ -141,18 +139,6 @@ def audit_black_box(
     return BlackBoxAudit(event.claim, pair, runs, tested, seen, bound, error, whole, plan.grouping)
 
 
-def require_usable(runs: int, error: float) -> None:
-    """Refuse numbers of releases and probabilities that no bound can be had with.
-
-    Raises:
-        InputError: they are such.
-    """
-    if runs < _FEWEST:
-        raise InputError(f"a black-box audit needs at least {_FEWEST} releases of each log, got {runs}")
-    if not 0 < error < 1:
-        raise InputError(f"the probability of error must lie strictly between 0 and 1, got {error!r}")
-
-
 def claims(plan: Plan) -> list[Claim]:
     """What is promised at which delta: by the budget, and by the curve of the certificate of Gaussian noise."""
     if isinstance(plan.budget, PureDP):
@@ -160,20 +146,16 @@ def claims(plan: Plan) -> list[Claim]:
     measurements = plan.measurements
     found = []
     if isinstance(plan.budget, ApproxDP):
-        pure = _sum(Fraction(one.certificate.bound) / Fraction(one.scale) for one in measurements)
+        pure = scaled_sum(((one.certificate.bound, one.scale) for one in measurements), 1)
         if measurements[0].law != GAUSSIAN and pure <= exact(plan.budget.epsilon):
             return [Claim(float(plan.budget.epsilon), 0.0)]
         found.append(Claim(float(plan.budget.epsilon), float(plan.budget.delta)))
     if measurements[0].law == GAUSSIAN:
-        squared = _sum(Fraction(one.certificate.bound) / Fraction(one.scale) ** 2 for one in measurements)
-        eta = _sum(Fraction(one.cost.rows, 24) / Fraction(one.scale) ** 2 for one in measurements)
+        squared = scaled_sum(((one.certificate.bound, one.scale) for one in measurements), 2)
+        eta = lattice_term((one.cost.rows, one.scale) for one in measurements)
         curve = [Claim(epsilon_at(delta, lambda at: analytic_delta(squared, eta, at)), delta) for delta in _DELTAS]
         found += [claim for claim in curve if claim.epsilon >= _LEAST_CLAIM] or curve[:1]
     return found
-
-
-def _sum(values: Iterable[Fraction]) -> Fraction:
-    return sum(values, Fraction(0))
 
 
 # --- Releases --------------------------------------------------------------------------------------------------------
@@ -193,21 +175,17 @@ def releases(
     progress: Callable[[int], None] = lambda released: None,
 ) -> Iterator[Floats]:
     """The released estimates of one log, `runs` times, each with its own noise."""
-    from dpwindows.count.events import EngineSettings
     from dpwindows.release.run import draw_estimates
 
-    log, settings = log_table(plan, history), EngineSettings(progress=False)
-    if whole:
-        columns = large_logs.event_columns(plan.grouping)
-        for _ in range(runs):
-            released = plan.run(log, item=columns.item, time=columns.time, count=columns.count, settings=settings)
+    log = log_table(plan, history)
+    answers = None if whole else large_logs.counted(plan, log)
+    for _ in range(runs):
+        if answers is None:
+            released = large_logs.released(plan, log)
             loss = [] if released.loss is None else [released.loss.estimate]
             yield np.append(released.to_arrow()["estimate"].to_numpy(), loss)
-            progress(1)
-        return
-    answers = large_logs.counted(plan, log)
-    for _ in range(runs):
-        yield np.concatenate(draw_estimates(plan, answers))
+        else:
+            yield np.concatenate(draw_estimates(plan, answers))
         progress(1)
 
 

@@ -18,11 +18,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.losses import norms
-from dpwindows.audit.probe import Mechanism, Table, encoded, probe
+from dpwindows.audit.probe import Mechanism, Table, encode, probe
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -103,12 +102,6 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
     return EncodingAudit(logs, max(large_logs.SIZES), pairs, tuple(faults[:_MOST_REPORTED]))
 
 
-def _encode(measurement: Measurement, answers: Any) -> NDArray[Any]:
-    """What is measured of all thresholds, as Python's integers."""
-    thresholds = measurement.design.problem.thresholds
-    return np.concatenate([np.asarray(encoded(measurement, answers, k)).astype(object) for k in thresholds])
-
-
 def _named(measurement: Measurement) -> str:
     return f"strategy {measurement.design.strategy!r} for {measurement.design.problem.window}"
 
@@ -116,7 +109,7 @@ def _named(measurement: Measurement) -> str:
 def _is_matrix(mechanism: Mechanism, measurements: Sequence[Measurement], name: str, log: Table) -> Iterator[str]:
     read = mechanism.read(log)
     for measurement, part in zip(measurements, mechanism.parts, strict=True):
-        once, again = _encode(measurement, log), _encode(measurement, log)
+        once, again = encode(measurement, log), encode(measurement, log)
         if not np.array_equal(once, again):
             yield f"{_named(measurement)} encodes {name} differently the second time"
         off = np.asarray(once != part.apply(read)[0].astype(object))
@@ -129,7 +122,7 @@ def _is_matrix(mechanism: Mechanism, measurements: Sequence[Measurement], name: 
 
 def _is_near(measurements: Sequence[Measurement], name: str, low: Table, high: Table) -> Iterator[str]:
     for measurement in measurements:
-        moved = _encode(measurement, high) - _encode(measurement, low)
+        moved = encode(measurement, high) - encode(measurement, low)
         vectors = len(measurement.cells) * len(measurement.design.problem.thresholds)
         norm = int(norms(measurement.law, moved, vectors))
         if norm > measurement.certificate.bound:
@@ -146,7 +139,7 @@ def _is_counted(plan: Planned, mechanism: Mechanism, rng: np.random.Generator) -
     named = {f"item {number}": history for number, history in enumerate(histories)}
     log = large_logs.events_table(plan.timeline.boundaries(), named, plan.grouping)
     known, answers = mechanism.table(histories), large_logs.counted(plan, log)
-    found = np.concatenate([_encode(one, answers) for one in plan.measurements])
-    meant = np.concatenate([_encode(one, known) for one in plan.measurements])
+    found = np.concatenate([encode(one, answers) for one in plan.measurements])
+    meant = np.concatenate([encode(one, known) for one in plan.measurements])
     if wrong := int((found != meant).sum()):
         yield f"of a log of {items:,} items, {wrong:,} of {len(found):,} numbers are counted wrongly"

@@ -25,10 +25,12 @@ from dpwindows.audit.losses import (
     epsilon_at,
     gaussian_delta,
     laplace_delta,
+    lattice_term,
     least_joint_delta,
     mu_squared,
     norms,
     pure_epsilon,
+    scaled_sum,
 )
 from dpwindows.audit.neighbours import Histories, Ints, Pair
 from dpwindows.audit.probe import Mechanism, Part, probe
@@ -61,11 +63,6 @@ class Loss:
     bounds: Bounds
     claimed: float
     epsilon: float | None = None
-
-    @property
-    def share(self) -> float:
-        """The loss over the claim; in terms of epsilon where the claim is (epsilon, delta)."""
-        return self.bounds.high / self.claimed
 
 
 @dataclass(frozen=True)
@@ -210,8 +207,8 @@ def _every_pair(
             found = int(events[one[index]] + events[other[index]]), int(one[index]), int(other[index])
             key = tuple(int(norm[index]) for norm in moved)
             near[key] = min(near.get(key, found), found)
-    exactly = [Fraction(part.scale) ** -power for part in mechanism.parts]
-    worst = max(near, key=lambda found: sum(norm * weight for norm, weight in zip(found, exactly, strict=True)))
+    scales = [part.scale for part in mechanism.parts]
+    worst = max(near, key=lambda found: scaled_sum(zip(found, scales, strict=True), power))
     log, neighbour = histories.read(np.array(near[worst][1:])).tolist()
     return _Found(Pair(tuple(log), tuple(neighbour)), count, exhaustive=True)
 
@@ -255,7 +252,7 @@ def _judged(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechani
     least = epsilon_at(budget.delta, lambda candidate: gaussian_delta(moved, candidate).high)
     loss = Loss("delta", true, float(budget.delta), least)
     # Every row counted, so that it holds for pairs that move more of them less far.
-    eta = sum((Fraction(part.rows, 24) / Fraction(part.scale) ** 2 for part in mechanism.parts), Fraction(0))
+    eta = lattice_term((part.rows, part.scale) for part in mechanism.parts)
     proved = concentrated_delta(squared / 2, at) <= allowed or analytic_delta(squared, eta, at) <= allowed
     return loss, "within the claim" if proved else _beyond(true, allowed)
 
@@ -296,11 +293,7 @@ def _exactly(value: Fraction) -> Bounds:
 
 
 def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -> float:
-    if measurements[0].law != GAUSSIAN:
-        allowed = sum(Fraction(one.certificate.bound) / Fraction(one.scale) for one in measurements)
-        return float(pure_epsilon(moved) / allowed)
-    allowed = sum(Fraction(one.certificate.bound) / Fraction(one.scale) ** 2 for one in measurements)
-    return math.sqrt(mu_squared(moved) / allowed)
-
-
-__all__ = ["ExactAudit", "Loss", "Verdict", "audit_exactly", "audit_measurements"]
+    power = 2 if measurements[0].law == GAUSSIAN else 1
+    allowed = scaled_sum(((one.certificate.bound, one.scale) for one in measurements), power)
+    reached = mu_squared(moved) if power == 2 else pure_epsilon(moved)
+    return math.sqrt(reached / allowed) if power == 2 else float(reached / allowed)

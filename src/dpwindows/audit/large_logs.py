@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
     from dpwindows.count.events import EventColumns
     from dpwindows.count.groups import GroupedAnswers
+    from dpwindows.plan.plan import Plan
     from dpwindows.plan.planned import Planned
+    from dpwindows.release.release import Release
 
 # Largest counts of the answers that are tried, beside 0.
 SIZES = (1, 100, 1_999, 2_000, 2_001, 10**4, 10**5, 10**6, 2**24 + 1, 2**31 - 1, 2**31, 2**32 + 1, 10**12, 2**40)
@@ -139,3 +141,12 @@ def counted(plan: Planned, log: pa.Table) -> ExactAnswers | GroupedAnswers:
     columns, settings = event_columns(plan.grouping), EngineSettings(progress=False)
     request = CountRequest(log, columns, plan.timeline, plan.wanted, settings=settings)
     return count_events(request) if plan.grouping is None else count_groups(request)
+
+
+def released(plan: Plan, log: pa.Table) -> Release:
+    """A release of a log with `event_columns`."""
+    from dpwindows.count.events import EngineSettings
+
+    columns = event_columns(plan.grouping)
+    settings = EngineSettings(progress=False)
+    return plan.run(log, item=columns.item, time=columns.time, count=columns.count, settings=settings)

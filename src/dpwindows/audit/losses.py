@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -75,11 +75,15 @@ def norms(law: Law, moved: NDArray[Any], vectors: int = 1) -> NDArray[Any]:
     return np.asarray((np.maximum(highest, -lowest) if law == CUBE else highest - lowest).sum(axis=-1))
 
 
+def scaled_sum(values: Iterable[tuple[int, float]], power: int) -> Fraction:
+    """`sum n / s^power` over pairs of an integer n and a scale s; exact."""
+    return sum((Fraction(number) / Fraction(scale) ** power for number, scale in values), Fraction(0))
+
+
 def pure_epsilon(moved: Sequence[Moved]) -> Fraction:
     """The worst log-ratio under noise of pure laws; exact."""
-    found = [norms(part.law, np.array(part.change, dtype=object), part.vectors) for part in moved]
-    return sum(
-        (Fraction(int(norm)) / Fraction(part.scale) for norm, part in zip(found, moved, strict=True)), Fraction(0)
+    return scaled_sum(
+        ((int(norms(part.law, np.array(part.change, dtype=object), part.vectors)), part.scale) for part in moved), 1
     )
 
 
@@ -106,7 +110,7 @@ def least_joint_delta(moved: Sequence[Moved], epsilon: Fraction) -> float:
 
 def mu_squared(moved: Sequence[Moved]) -> Fraction:
     """`sum d^2 / s^2`; exact."""
-    return sum((Fraction(sum(d * d for d in part.change)) / Fraction(part.scale) ** 2 for part in moved), Fraction(0))
+    return scaled_sum(((sum(d * d for d in part.change), part.scale) for part in moved), 2)
 
 
 @dataclass(frozen=True)
@@ -122,19 +126,18 @@ def gaussian_delta(moved: Sequence[Moved], epsilon: Fraction) -> Bounds:
     squared = mu_squared(moved)
     if squared == 0:
         return Bounds(0.0, 0.0)
-    eta = sum(
-        (Fraction(sum(d != 0 for d in part.change), 24) / Fraction(part.scale) ** 2 for part in moved), Fraction(0)
-    )
+    eta = lattice_term((sum(d != 0 for d in part.change), part.scale) for part in moved)
+    rounding = scaled_sum(((sum(map(abs, part.change)), part.scale) for part in moved), 2) / 2
     with flint.ctx.workprec(_PRECISION):
-        shift = ball(rounding_shift(moved)) / ball(squared).sqrt()
+        shift = ball(rounding) / ball(squared).sqrt()
         low = _hockey_stick(squared, epsilon, eta=-eta, shift=shift)
         high = _hockey_stick(squared, epsilon, eta=eta, shift=flint.arb(0))
         return Bounds(max(0.0, lower(low)), min(1.0, upper(high)))
 
 
-def rounding_shift(moved: Sequence[Moved]) -> Fraction:
-    """`sum |d_i| / (2 s_i^2)`: how far rounding moves a Gaussian log-ratio."""
-    return sum((Fraction(sum(map(abs, part.change)), 2) / Fraction(part.scale) ** 2 for part in moved), Fraction(0))
+def lattice_term(numbers: Iterable[tuple[int, float]]) -> Fraction:
+    """The eta of Gaussian noise: how many numbers move, with their scale."""
+    return scaled_sum(numbers, 2) / 24
 
 
 def analytic_delta(squared: Fraction, eta: Fraction, epsilon: Fraction) -> float:
@@ -161,22 +164,17 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
     if rho == 0:
         return 0.0
 
-    def exponent(excess: flint.arb, rate: flint.arb, at: flint.arb) -> flint.arb:
+    def exponent(log_excess: float) -> flint.arb:
+        excess = ball(Fraction(math.exp(log_excess)))
         order = 1 + excess
-        return excess * (order * rate - at) + order * (excess / order).log() - excess.log()
+        return excess * (order * ball(rho) - ball(epsilon)) + order * (excess / order).log() - excess.log()
 
-    def rough(log_excess: float) -> float:
-        excess = math.exp(log_excess)
-        order = 1 + excess
-        return excess * (order * float(rho) - float(epsilon)) - order * math.log1p(1 / excess) - log_excess
-
-    start = min(range(-20, 40), key=rough)
-    found = scipy.optimize.minimize_scalar(
-        rough, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-10}
-    )
     with flint.ctx.workprec(_PRECISION):
-        value = exponent(ball(Fraction(math.exp(float(found.x)))), ball(rho), ball(epsilon))
-        return upper(value.exp())
+        start = min(range(-20, 40), key=lambda at: float(exponent(at)))
+        found = scipy.optimize.minimize_scalar(
+            lambda at: float(exponent(at)), bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-10}
+        )
+        return upper(exponent(float(found.x)).exp())
 
 
 def laplace_delta(moved: Sequence[Moved], epsilon: Fraction) -> Bounds:
@@ -196,8 +194,7 @@ def _grid(sizes: Counter[tuple[int, float]]) -> Fraction:
     total = sum(size * count for (size, _), count in sizes.items())
     if len(scales) == 1 and total <= _EXACT_GRID:
         return 1 / Fraction(scales.pop())
-    whole = sum((Fraction(size) / Fraction(scale) * count for (size, scale), count in sizes.items()), Fraction(0))
-    return whole / _COARSE_GRID
+    return scaled_sum(((size * count, scale) for (size, scale), count in sizes.items()), 1) / _COARSE_GRID
 
 
 def _laplace_delta(sizes: Counter[tuple[int, float]], width: Fraction, epsilon: Fraction, *, up: bool) -> flint.arb:

@@ -26,7 +26,7 @@ from dpwindows.audit import noise_tests
 from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.noise_tests import Floats
 from dpwindows.audit.probe import Mechanism, Table, probe
-from dpwindows.errors import InputError
+from dpwindows.audit.workload import calls_needed, require_usable
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import JOINT
 from dpwindows.kernel.measure import Measurement
@@ -34,9 +34,6 @@ from dpwindows.kernel.measure import Measurement
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
 
-FEWEST_DRAWS = 300
-# Every measurement is called at least this often, however many numbers it measures.
-_FEWEST_CALLS = 4
 # Exact integers of the large log stay below this, where the kernel does not clip them.
 _LARGEST = 1 << 58
 _MOST_ITEMS = 10**6
@@ -126,10 +123,10 @@ def audit_noise(
     Raises:
         InputError: `draws` or `error` is not usable, or the plan is too large to be read off.
     """
-    require_usable_draws(draws, error)
+    require_usable("noise", draws, error)
     measurements = plan.measurements
     mechanism, rng = probe(measurements), np.random.default_rng([seed, 1])
-    calls = _calls([part.rows for part in mechanism.parts], draws)
+    calls = calls_needed([part.rows for part in mechanism.parts], draws)
     logs = dict(zip(("an empty log", "a large log"), _logs(mechanism, seed), strict=True))
     measured = {log: _sample(plan, mechanism, table, calls, progress) for log, table in logs.items()}
     samples = {
@@ -159,35 +156,7 @@ def audit_noise(
     )
 
 
-def require_usable_draws(draws: int, error: float) -> None:
-    """Refuse numbers of draws and probabilities that tell nothing.
-
-    Raises:
-        InputError: they are such.
-    """
-    if draws < FEWEST_DRAWS:
-        raise InputError(f"the audit of the noise needs at least {FEWEST_DRAWS} draws of each measurement, got {draws}")
-    if not 0 < error < 1:
-        raise InputError(f"the probability of error must lie strictly between 0 and 1, got {error!r}")
-
-
-def draws_needed(plan: Planned, draws: int) -> int:
-    """The noise values that `audit_noise` draws to have `draws` of each measurement on each of two logs."""
-    rows = rows_measured(plan)
-    return 2 * _calls(rows, draws) * sum(rows)
-
-
-def rows_measured(plan: Planned) -> list[int]:
-    """How many numbers one release draws noise for, by measurement."""
-    return [len(one.cells) * one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
-
-
 # --- Drawing through the kernel --------------------------------------------------------------------------------------
-
-
-def _calls(rows: list[int], draws: int) -> int:
-    """Calls that draw at least `draws` numbers of every measurement, those with the fewest rows included."""
-    return max(_FEWEST_CALLS, -(-draws // max(1, min(rows))))
 
 
 def _logs(mechanism: Mechanism, seed: int) -> tuple[Table, Table]:

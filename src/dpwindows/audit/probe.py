@@ -7,7 +7,7 @@ to 1, alone, to get its column of the matrix. Nothing is taken from the design's
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,38 +59,27 @@ class Table:
     def rolling(self, k: int, length: int) -> NDArray[Any]:
         """Counts by end of the window, one for each step."""
         ends = np.arange(self.steps)
-        return np.asarray(self._of(k)[np.maximum(0, ends - length + 1), ends])
+        return self._of(k, np.maximum(0, ends - length + 1), ends)
 
     def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
         """Counts of a block of windows, by start and end."""
-        rows = slice(first_start - 1, first_start - 1 + starts)
-        return np.array(self._of(k)[rows, first_end - 1 : first_end - 1 + ends])
+        return self._of(k, *np.ix_(first_start - 1 + np.arange(starts), first_end - 1 + np.arange(ends)))
 
-    def _of(self, k: int) -> NDArray[Any]:
-        return self.squares[k][0] if k in self.squares else np.zeros((self.steps, self.steps), dtype=np.int64)
+    def _of(self, k: int, first: Ints, last: Ints) -> NDArray[Any]:
+        square = self.squares[k][0] if k in self.squares else np.zeros((self.steps, self.steps), dtype=np.int64)
+        return np.asarray(square[first, last])
 
 
-class _Recorder:
+@dataclass(frozen=True)
+class _Recorder(Table):
     """Answers that are all 0, and remember which of them were asked for."""
 
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-        self.read: set[Source] = set()
+    read: set[Source] = field(default_factory=set)
 
-    def cumulative(self, k: int) -> Ints:
-        return self.rolling(k, self.steps)
-
-    def rolling(self, k: int, length: int) -> Ints:
-        self.read.update((k, max(1, end - length + 1), end) for end in range(1, self.steps + 1))
-        return np.zeros(self.steps, dtype=np.int64)
-
-    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> Ints:
-        self.read.update(
-            (k, first, last)
-            for first in range(first_start, first_start + starts)
-            for last in range(max(first, first_end), first_end + ends)
-        )
-        return np.zeros((starts, ends), dtype=np.int64)
+    def _of(self, k: int, first: Ints, last: Ints) -> NDArray[Any]:
+        windows = [one.ravel().tolist() for one in np.broadcast_arrays(first, last)]
+        self.read.update((k, low + 1, high + 1) for low, high in zip(*windows, strict=True) if low <= high)
+        return super()._of(k, first, last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +239,10 @@ def require_readable(measurements: Sequence[Measurement]) -> tuple[Source, ...]:
             f"an audit makes logs that reach every threshold, here up to {highest:,}: audit thresholds below 2**31 "
             "(--at-least, --exactly)"
         )
-    sources = _read(measurements, steps)
+    recorder = _Recorder({1: np.zeros((1, steps, steps), dtype=np.int64)})
+    for one in measurements:
+        _encode_groups(one, [recorder])
+    sources = tuple(sorted(recorder.read))
     rows = sum(one.design.rows * len(one.design.problem.thresholds) * one.cells.stop for one in measurements)
     if rows * len(sources) > _LARGEST:
         fewer = "" if grouping_of(measurements) is None else ", or name fewer groups (--values)"
@@ -273,39 +265,25 @@ def grouping_of(measurements: Sequence[Measurement]) -> Grouping | None:
     return next(iter(found), None)
 
 
-def encoded(measurement: Measurement, answers: Any, k: int) -> NDArray[Any]:
-    """The exact integers that noise is added to, for one threshold: of one group after another."""
-    if measurement.groups is None:
-        return measurement.design.encode(answers, k)
-    return np.concatenate([measurement.design.encode(answers.group(cell), k) for cell in measurement.groups.cells])
+def encode(measurement: Measurement, answers: Any) -> NDArray[Any]:
+    """What noise is added to, as Python's integers: threshold by threshold, of one group after another."""
+    held = [answers] if measurement.groups is None else [answers.group(cell) for cell in measurement.groups.cells]
+    return _encode_groups(measurement, held).astype(object)
 
 
-def _read(measurements: Sequence[Measurement], steps: int) -> tuple[Source, ...]:
-    recorder = _Recorder(steps)
-    for measurement in measurements:
-        for k in measurement.design.problem.thresholds:
-            measurement.design.encode(recorder, k)
-    return tuple(sorted(recorder.read))
+def _encode_groups(measurement: Measurement, groups: Sequence[Any]) -> NDArray[Any]:
+    design = measurement.design
+    return np.concatenate([design.encode(answers, k) for k in design.problem.thresholds for answers in groups])
 
 
 def _part(measurement: Measurement, sources: Sequence[Source], steps: int) -> Part:
-    thresholds = len(measurement.design.problem.thresholds)
-    matrix = _matrix(measurement, sources, steps)
-    return Part(matrix, measurement.law, measurement.scale, thresholds, measurement.cells)
-
-
-def _matrix(measurement: Measurement, sources: Sequence[Source], steps: int) -> NDArray[Any]:
     columns = []
     for k, first, last in sources:
         square = np.zeros((1, steps, steps), dtype=np.int64)
         square[0, first - 1, last - 1] = 1
-        columns.append(_vector(measurement, Table({k: square})))
-    return np.stack(columns, axis=1)
-
-
-def _vector(measurement: Measurement, answers: Table) -> NDArray[Any]:
-    design = measurement.design
-    return np.concatenate([design.encode(answers, k) for k in design.problem.thresholds])
+        columns.append(_encode_groups(measurement, [Table({k: square})]))
+    thresholds = len(measurement.design.problem.thresholds)
+    return Part(np.stack(columns, axis=1), measurement.law, measurement.scale, thresholds, measurement.cells)
 
 
 def _require_linear(measurements: Sequence[Measurement], found: Mechanism) -> None:
@@ -315,7 +293,7 @@ def _require_linear(measurements: Sequence[Measurement], found: Mechanism) -> No
         table = Table({k: np.triu(rng.integers(-1000, 1001, size=shape)) for k in found.thresholds})
         read = np.array([table.squares[k][0, first - 1, last - 1] for k, first, last in found.sources])
         for measurement, part in zip(measurements, found.parts, strict=True):
-            if not np.array_equal(_vector(measurement, table), part.times(read[None])[0]):
+            if not np.array_equal(_encode_groups(measurement, [table]), part.times(read[None])[0]):
                 raise EngineError(
                     f"what strategy {measurement.design.strategy!r} measures is no linear map of the exact answers: "
                     "this is a bug, and no release of this plan should be published"

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +36,7 @@ from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
+    from dpwindows.plan.stream_plan import StreamPlan
     from dpwindows.release.release import Release
 
 # What of a release's metadata is random or the time, and nothing else may be.
@@ -239,33 +241,30 @@ def _table(plan: Planned, steps: int, histories: dict[str, Ints]) -> pa.Table:
 
 def _releases(plan: Planned, log: pa.Table) -> Callable[[], list[Release]]:
     """What releases a log by a plan: a batch release, or a stream in two calls."""
-    from dpwindows.count.events import EngineSettings
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
 
-    settings, columns = EngineSettings(progress=False), large_logs.event_columns(plan.grouping)
+    if isinstance(plan, StreamPlan):
+        return partial(_streamed, plan, log)
+    assert isinstance(plan, Plan)
+    return lambda: [large_logs.released(plan, log)]
+
+
+def _streamed(plan: StreamPlan, log: pa.Table) -> list[Release]:
+    from dpwindows.count.events import EngineSettings
+    from dpwindows.stream.stream import Stream
+
+    columns, settings, steps = large_logs.event_columns(plan.grouping), EngineSettings(progress=False), _steps(plan)
     item, time, count = columns.item, columns.time, columns.count
-
-    def batch() -> list[Release]:
-        assert isinstance(plan, Plan)
-        return [plan.run(log, item=item, time=time, count=count, settings=settings)]
-
-    def stream() -> list[Release]:
-        from dpwindows.stream.stream import Stream
-
-        assert isinstance(plan, StreamPlan)
-        steps = _steps(plan)
-        times = np.asarray(log[time].combine_chunks().to_numpy(zero_copy_only=False))
-        with TemporaryDirectory(prefix="dpwindows-audit-") as folder:
-            state = Path(folder) / "audited.state"
-            with Stream.create(
-                state, plan, item=item, time=time, count=count, start=0, step=1, settings=settings
-            ) as opened:
-                found, low = [], 0
-                for high in sorted({max(1, steps // 2), steps}):
-                    part = log.filter(pa.array((times >= low) & (times < high)))
-                    found.append(opened.advance(part, through=high))
-                    low = high
-                return found
-
-    return stream if isinstance(plan, StreamPlan) else batch
+    times = log[time].to_numpy()
+    with (
+        TemporaryDirectory(prefix="dpwindows-audit-") as folder,
+        Stream.create(
+            Path(folder) / "audited.state", plan, item=item, time=time, count=count, start=0, step=1, settings=settings
+        ) as opened,
+    ):
+        found, low = [], 0
+        for high in sorted({max(1, steps // 2), steps}):
+            found.append(opened.advance(log.filter(pa.array((times >= low) & (times < high))), through=high))
+            low = high
+        return found

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dpwindows import reading
 from dpwindows.audit.losses import norms
 from dpwindows.audit.neighbours import Pair
-from dpwindows.audit.noise import rows_measured
 from dpwindows.audit.probe import probe
+from dpwindows.audit.workload import rows_measured
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.plan.allotment import served_by

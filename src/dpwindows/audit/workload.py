@@ -1,11 +1,10 @@
-"""The cost of an audit, worked out before it begins: noise values to draw, minutes, and memory."""
+"""What an audit costs, and whether it can tell anything, before it begins: noise values, minutes, memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from dpwindows.audit.noise import draws_needed, rows_measured
 from dpwindows.errors import InputError, time_text
 
 if TYPE_CHECKING:
@@ -15,6 +14,39 @@ if TYPE_CHECKING:
 _A_SECOND, _A_RELEASE, _WHOLE = 50_000, 0.001, 0.04
 # The released numbers of a black-box audit are held together.
 _MOST_BYTES = 4 << 30
+# Fewer tell nothing.
+_FEWEST = {"noise": (300, "draws of each measurement"), "black-box": (100, "releases of each log")}
+# The audit of the noise calls every measurement at least this often, however many numbers it measures.
+_FEWEST_CALLS = 4
+
+
+def require_usable(check: Literal["noise", "black-box"], number: int, error: float) -> None:
+    """Refuse numbers of draws or releases, and probabilities of error, that tell nothing.
+
+    Raises:
+        InputError: they are such.
+    """
+    fewest, unit = _FEWEST[check]
+    if number < fewest:
+        raise InputError(f"the {check} audit needs at least {fewest} {unit}, got {number}")
+    if not 0 < error < 1:
+        raise InputError(f"the probability of error must lie strictly between 0 and 1, got {error!r}")
+
+
+def rows_measured(plan: Planned) -> list[int]:
+    """How many numbers one release draws noise for, by measurement."""
+    return [len(one.cells) * one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
+
+
+def calls_needed(rows: list[int], draws: int) -> int:
+    """Calls that draw at least `draws` numbers of every measurement, those with the fewest rows included."""
+    return max(_FEWEST_CALLS, -(-draws // max(1, min(rows))))
+
+
+def draws_needed(plan: Planned, draws: int) -> int:
+    """The noise values that `audit_noise` draws to have `draws` of each measurement on each of two logs."""
+    rows = rows_measured(plan)
+    return 2 * calls_needed(rows, draws) * sum(rows)
 
 
 @dataclass(frozen=True)

@@ -89,10 +89,14 @@ def audit(
 
     Exits with 0 if everything found is within the claim, with 1 if not.
     """  # noqa: D301 (the character itself is what click looks for)
-    from dpwindows.audit.black_box import require_usable
-    from dpwindows.audit.noise import require_usable_draws
     from dpwindows.audit.probe import require_readable
-    from dpwindows.audit.workload import Workload, black_box_workload, noise_workload, require_affordable
+    from dpwindows.audit.workload import (
+        Workload,
+        black_box_workload,
+        noise_workload,
+        require_affordable,
+        require_usable,
+    )
     from dpwindows.plan.stream_plan import StreamPlan
 
     if steps < 1 and released is None:
@@ -103,9 +107,9 @@ def audit(
     if not max_minutes > 0:
         raise InputError(f"--max-minutes must be greater than 0, got {max_minutes}")
     if "black-box" in checks:
-        require_usable(runs, _ERROR)
+        require_usable("black-box", runs, _ERROR)
     if "noise" in checks:
-        require_usable_draws(draws, _ERROR)
+        require_usable("noise", draws, _ERROR)
     clock = {"step": step, "time_zone": time_zone}
     planned = _planned(steps, start, asked, clock, stream=stream) if measured is None else measured
     require_readable(planned.measurements)
@@ -150,7 +154,7 @@ def _checks(only: tuple[Check, ...], exact: bool | None, *, stream: bool) -> tup
 
 def _run(planned: Planned, checks: tuple[Check, ...], *, runs: int, draws: int, whole: bool) -> Findings:
     from dpwindows.audit import audit_black_box, audit_encoding, audit_exactly, audit_noise, audit_replay
-    from dpwindows.audit.noise import draws_needed
+    from dpwindows.audit.workload import draws_needed
     from dpwindows.plan.plan import Plan
     from dpwindows.progress import show_progress
 

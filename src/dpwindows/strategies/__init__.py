@@ -120,12 +120,6 @@ def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[Ste
             yield with_witness(repeated)
 
 
-def forget() -> None:
-    """Work designs out anew from now on, as after a change of what they are made from."""
-    candidates.cache_clear()
-    stream_candidates.cache_clear()
-
-
 def _asked(name: str, known: Iterable[str], problem: Problem) -> list[str]:
     """The names of the strategies to ask: all that may be best, or the one named where it is among those known.
 

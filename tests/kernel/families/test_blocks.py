@@ -30,7 +30,7 @@ def test_every_window_lies_in_one_block(steps: int) -> None:
         assert windows == dict.fromkeys(every, 1)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 3)], ids=str)
 def test_tensor_trees_of_any_kind_with_any_widths_and_extents(thresholds: tuple[int, ...]) -> None:
     for steps in range(1, 6 if max(thresholds) < 3 else 5):

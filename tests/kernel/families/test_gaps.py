@@ -52,6 +52,7 @@ def test_what_an_item_that_is_added_is_charged_is_attained(data: st.DataObject, 
     assert bound_of(gap_filter_l1, *asked(without), PRESENCE) == max(int(abs(one).sum()) for one in moved)
 
 
+@pytest.mark.slow
 @given(data=st.data(), steps=st.integers(2, 5))
 def test_no_change_of_an_item_moves_more_than_it_is_charged(data: st.DataObject, steps: int) -> None:
     measured = data.draw(filters(steps))

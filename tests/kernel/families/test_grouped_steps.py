@@ -51,7 +51,7 @@ def _all_differences(steps: int, most: int, thresholds: tuple[int, ...], unit: U
     return Changes.of(differences(logs, AnyWindow(), thresholds, unit))
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("most", "thresholds"),
     [
@@ -118,6 +118,7 @@ def test_a_span_meets_so_many_groups(span: int, size: int, groups: int) -> None:
     assert grouped_unit(EventLevel(), size) == EventLevel()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("thresholds", "most"), [((1,), 1), ((1, 2), 1)])
 def test_compressed_designs_within_a_period(thresholds: tuple[int, ...], most: int) -> None:
     steps, found = 6, Looseness()

@@ -152,6 +152,7 @@ def measurements(rng: np.random.Generator, asked: Problem, longest: int) -> Iter
             yield StepDesign(asked, Starts(longest, one), "test", horizon=horizon)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 def test_no_neighbour_moves_any_windows_by_more_than_the_bound(law: Law) -> None:
     rng = np.random.default_rng(2)

@@ -40,11 +40,10 @@ from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import BATCH, candidates, stream_candidates
-from tests.histories import HistoryAnswers, random_histories
 from tests.kernel.lines_met import any_costs, costliest_span
 from tests.kernel.made_up import DAYS, PERIODS_OF_SPRING, THRESHOLDS, Draw
 from tests.kernel.truth import truth, worst
-from tests.single_item import SingleItem
+from tests.single_item import HistoryAnswers, SingleItem, random_histories
 
 STEPS = 5
 # From February on: quarters of two, three and as many months as are left.
@@ -137,7 +136,7 @@ def test_the_bound_for_periods_without_end_is_met() -> None:
         assert periods_met_at_most(7, span) == periods_met(firsts, 280, span)
 
 
-@pytest.mark.quick(5)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("horizon", [STEPS, None])
 @pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
 def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(

@@ -8,8 +8,8 @@ import pytest
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.families.series import series
-from tests.histories import HistoryAnswers, random_histories
 from tests.kernel.made_up import DAYS, PERIODS_OF_SPRING
+from tests.single_item import HistoryAnswers, random_histories
 
 
 @pytest.mark.parametrize("window", [*PERIODS_OF_SPRING, Cumulative(), Rolling(6), Rolling(DAYS + 5)], ids=str)

@@ -190,7 +190,7 @@ def test_worth_and_chains_are_those_of_brute_force(seed: int) -> None:
     assert most == sum(inner[size] for size in chosen) + (last_worth[cut] if cut else 0)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "thresholds"), [(7, (1, 2)), (28, (1, 3))])
 def test_an_adversary_over_a_year_comes_near(length: int, thresholds: tuple[int, ...]) -> None:
     """Items that come, are counted often for a while or again and again, and go."""

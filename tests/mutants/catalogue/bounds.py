@@ -21,7 +21,6 @@ CELLS = "tests/kernel/test_every_cell.py::test_every_strategy_in_every_cell"
 
 MUTANTS = [
     Mutant(
-        "thresholds of any sign",
         "A problem may have thresholds below 1, and bounds add them up.",
         "kernel/problem.py",
         "type(k) is int and k >= 1 for k",
@@ -29,7 +28,6 @@ MUTANTS = [
         "tests/kernel/test_problem.py::test_thresholds_are_whole_numbers_from_1_in_ascending_order",
     ),
     Mutant(
-        "weights that round down",
         "Squared responses and weights are cut to the bits that are kept, and not rounded up.",
         "kernel/families/rectangles.py",
         "-(-values >> shift)",
@@ -37,7 +35,6 @@ MUTANTS = [
         f"{RECTANGLES}test_large_numbers_are_rounded_up",
     ),
     Mutant(
-        "an end too near",
         "The ends that an event may meet are counted from the last place of its stretch, not from the first.",
         "kernel/families/rectangles.py",
         "min(steps - first + 1, longest)",
@@ -45,7 +42,6 @@ MUTANTS = [
         f"{RECTANGLES}test_places_of_a_stretch_take_the_limits_of_all_of_them",
     ),
     Mutant(
-        "an item without a last gap",
         "The gaps of an item are taken to fill the range itself, without the step behind it: one gap too few.",
         "kernel/families/gaps.py",
         "    for _ in range(len(charges) + 1):\n",
@@ -53,7 +49,6 @@ MUTANTS = [
         f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
     ),
     Mutant(
-        "one history for a changed item",
         "An item that changes is charged for the gaps it has then, and not for those that it had.",
         "kernel/families/gaps.py",
         "(2 if sums.min() >= 0 else 4)",
@@ -61,7 +56,6 @@ MUTANTS = [
         f"{GAPS}test_no_change_of_an_item_moves_more_than_it_is_charged",
     ),
     Mutant(
-        "an offset that costs nothing",
         "What is taken off every window's number for each item is not charged outside its gaps.",
         "kernel/families/gaps.py",
         "(measured.rows - 1) * measured.offset**2",
@@ -69,7 +63,6 @@ MUTANTS = [
         f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
     ),
     Mutant(
-        "period cut at the forecast",
         "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
         "kernel/families/lines.py",
         "affected_ends(case.length, span, case.steps)",
@@ -77,7 +70,6 @@ MUTANTS = [
         "tests/stream/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
     ),
     Mutant(
-        "large counts rounded",
         "Counts above 2,000 are rounded to tens before they are measured: a neighbour moves them by ten.",
         "kernel/families/series.py",
         "        return self.map.encode(series(window, answers, k))\n",
@@ -86,7 +78,6 @@ MUTANTS = [
         f"{AUDIT_ENCODING}test_every_cell_applies_one_matrix[pure-event]",
     ),
     Mutant(
-        "off-by-one sensitivity",
         "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
         "kernel/families/lines.py",
         "affected_ends(case.length, span, case.steps)",
@@ -94,7 +85,6 @@ MUTANTS = [
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
-        "weights of any type",
         "Fractions and numbers of 8 bits are certified: what is cut off or wraps costs nothing.",
         "kernel/certificate.py",
         "        return part.dtype == np.int64 or",
@@ -102,7 +92,6 @@ MUTANTS = [
         "tests/kernel/test_certificate.py::test_weights_that_are_not_whole_are_refused[a matrix that wraps]",
     ),
     Mutant(
-        "windows that forget a step",
         "Rolling windows measured together: the occurrence before is taken to cover an end more than it does.",
         "kernel/families/together.py",
         "np.maximum(0, length - p)",
@@ -110,7 +99,6 @@ MUTANTS = [
         f"{TOGETHER}test_no_neighbour_moves_a_filter_by_more_than_its_certificate[5-2-event]",
     ),
     Mutant(
-        "series that move apart",
         "Rolling windows measured together: what the filter makes of two series at once is charged once, not twice.",
         "kernel/families/together.py",
         "(1 if u == v else 2)",
@@ -118,7 +106,6 @@ MUTANTS = [
         f"{TOGETHER}test_no_neighbour_moves_a_filter_by_more_than_its_certificate[5-2-event]",
     ),
     Mutant(
-        "a span that meets one month less",
         "Items within L steps: a span is taken to end a step early, and so to miss the period that it ends in.",
         "kernel/families/periods.py",
         "last + min(span, steps) - 1, side",
@@ -126,7 +113,6 @@ MUTANTS = [
         f"{PERIODS}test_periods_met_is_the_most_that_any_span_meets",
     ),
     Mutant(
-        "one month for all",
         "Counts to date: an item changes every period, and is charged for one.",
         "kernel/families/periods.py",
         "Line(1, longest, longest, met - 1)",
@@ -134,7 +120,6 @@ MUTANTS = [
         f"{PERIODS}test_no_neighbour_moves_a_design_further_than_it_is_charged_for[to-date:2-item]",
     ),
     Mutant(
-        "a month that goes on",
         "Counts to date in a stream: the map remembers the month before, whose events then move this one's numbers.",
         "kernel/families/periods.py",
         "return self.map.fresh(1) if position == 1 else memory",
@@ -142,7 +127,6 @@ MUTANTS = [
         "tests/kernel/families/test_periods.py::test_a_stream_measures_the_integers_of_a_release[to-date:7-filter]",
     ),
     Mutant(
-        "months of any length",
         "A stream without end goes on where a period is shorter than its certificate counts on.",
         "kernel/families/periods.py",
         "if short or place > self.most or",
@@ -150,7 +134,6 @@ MUTANTS = [
         f"{PERIODS}test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on",
     ),
     Mutant(
-        "levels that cancel",
         "A level of a tree with a negative weight takes off what the others are charged.",
         "kernel/maps/trees.py",
         "self.branching - 1, *self.weights)",
@@ -158,7 +141,6 @@ MUTANTS = [
         "tests/kernel/maps/test_integer_maps.py::test_weights_that_bounds_add_up_are_positive",
     ),
     Mutant(
-        "group factor dropped",
         "A neighbour moves m points of a range tree; the noise is that of one.",
         "strategies/paper/bounds.py",
         "return touched.trees * sum(touched.points) * touched.nodes_per_point * weight",
@@ -166,7 +148,6 @@ MUTANTS = [
         f"{PAPER}test_no_neighbour_exceeds_the_certified_bounds[cumulative-event-(2,)]",
     ),
     Mutant(
-        "k ignored",
         "One occurrence changes at least k on k rectangles; it is charged for one.",
         "kernel/families/blocks.py",
         "return 4 * sum(case.thresholds) * blocks_met",
@@ -174,7 +155,6 @@ MUTANTS = [
         f"{CELLS}[3-(2,)]",
     ),
     Mutant(
-        "the paper's cumulative factor 2",
         "An occurrence moves an item's point: two changes, of which the printed proof counts one.",
         "strategies/paper/bounds.py",
         "return 1 if isinstance(unit, ItemAddRemove) else 2",
@@ -182,7 +162,6 @@ MUTANTS = [
         f"{PAPER}test_error_4_a_moved_point_is_two_changes",
     ),
     Mutant(
-        "exactly k under an at-least bound",
         "Exactly k measures two thresholds; it is charged for one.",
         "kernel/families/patterns.py",
         "    if len(thresholds) == 1:\n        return _pattern_of_one_sign(taps, reach, *thresholds, case.advise)",
@@ -190,7 +169,6 @@ MUTANTS = [
         f"{CELLS}[3-(1, 2)]",
     ),
     Mutant(
-        "a clipped band under the rectangle bound",
         "Windows that are too long are cut out of the block: what one event changes is no rectangle any more.",
         "kernel/families/blocks.py",
         "exact = answers.windows(k, block.first, block.starts, block.first, block.ends)[:, ::-1]",
@@ -199,7 +177,6 @@ MUTANTS = [
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
-        "mixed signs under a one-sign bound",
         "An item changed within any span is charged like one event: few runs of one sign.",
         "kernel/families/patterns.py",
         "    if span == 1:\n        return sum(_pattern_of_one_sign(",
@@ -207,7 +184,6 @@ MUTANTS = [
         "tests/kernel/families/test_patterns.py::test_no_change_of_an_item_exceeds_the_bound",
     ),
     Mutant(
-        "a changed item under the bound of an added one",
         "Two staircases are charged as one.",
         "kernel/families/crossed.py",
         "power, formal=case.formal)",
@@ -215,7 +191,6 @@ MUTANTS = [
         f"{CELLS}[4-(1,)]",
     ),
     Mutant(
-        "an offset for nothing",
         "A common offset lowers what an item costs, and its own part of the bound is left out.",
         "kernel/families/offset_patterns.py",
         "    return mean.of(price) + (most << lags.shift)\n",
@@ -223,7 +198,6 @@ MUTANTS = [
         f"{OFFSET}test_the_bound_holds_for_every_item",
     ),
     Mutant(
-        "an offset that grows unseen",
         "The offsets of a filter may grow faster towards the last row than the proof allows.",
         "kernel/families/offset_patterns.py",
         "before < after + offset**2 for",
@@ -231,7 +205,6 @@ MUTANTS = [
         f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, 9, 9]-[1, 1, 1]]",
     ),
     Mutant(
-        "an offset of another sign",
         "The last offset of a filter may have another sign than its weight, and adds what it should take off.",
         "kernel/families/offset_patterns.py",
         "both[-1] < 0 or any(",
@@ -239,7 +212,6 @@ MUTANTS = [
         f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, -9]-[1, 1]]",
     ),
     Mutant(
-        "rounding for nothing",
         "What the rounding of a filter with an offset adds to a change is not charged.",
         "kernel/families/offset_patterns.py",
         "isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1",
@@ -247,7 +219,6 @@ MUTANTS = [
         f"{OFFSET_PATTERNS}test_what_rounding_adds_is_charged",
     ),
     Mutant(
-        "an offset of the dearest place",
         "A place is taken to count as much for the common offset as the one that counts most.",
         "kernel/families/offset_patterns.py",
         "max(0, min(accumulate(",
@@ -255,7 +226,6 @@ MUTANTS = [
         f"{OFFSET_PATTERNS}test_no_item_moves_a_filter_with_an_offset_more_than_its_bound",
     ),
     Mutant(
-        "a class of runs worth its shortest",
         "Runs of a class of lengths are taken to be worth by themselves what the shortest of them is.",
         "kernel/families/run_patterns.py",
         "np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)",
@@ -263,7 +233,6 @@ MUTANTS = [
         f"{OFFSET_PATTERNS}test_runs_of_several_lengths_in_a_class",
     ),
     Mutant(
-        "the least number of 64 bits",
         "The absolute value of the least number of 64 bits is taken in 64 bits, where it is negative.",
         "kernel/families/offset_patterns.py",
         "max(int(values.max()), -int(values.min()))",
@@ -271,7 +240,6 @@ MUTANTS = [
         f"{ITEM_THRESHOLDS}test_the_least_number_of_64_bits_is_not_taken_for_a_small_one",
     ),
     Mutant(
-        "two histories charged as one",
         "Several thresholds of an item that is changed arbitrarily are charged as of one that is added.",
         "kernel/families/thresholds.py",
         "* (4 if case.formal else 1)",
@@ -279,7 +247,6 @@ MUTANTS = [
         f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound[item-1-(1, 2)-3]",
     ),
     Mutant(
-        "a start too few inside a run",
         "An item that is counted all the time is taken to be counted k times less often than it can be.",
         "kernel/families/thresholds.py",
         "1 + k * cycles + min(k, (rest + 1) // 2)",
@@ -287,7 +254,6 @@ MUTANTS = [
         f"{ITEM_THRESHOLDS}test_runs_inside_a_run_are_no_more_than_is_said",
     ),
     Mutant(
-        "thresholds without the price of their ones",
         "What a common offset takes off is taken off, and what it allows is not added.",
         "kernel/families/thresholds.py",
         "rounded(free + (int(most) << shift), len(lanes))",
@@ -295,7 +261,6 @@ MUTANTS = [
         f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound",
     ),
     Mutant(
-        "a run too few for what may occur",
         "An item with N occurrences is charged for one run fewer than these can begin.",
         "kernel/families/counted_by_rule.py",
         "max(0, rule.max_occurrences - k + 1)",
@@ -303,7 +268,6 @@ MUTANTS = [
         f"{RULES}test_runs_and_places_are_as_few_as_is_said",
     ),
     Mutant(
-        "a loss at the root of its price",
         "The items that lost something are charged in lattice units where squares are due.",
         "kernel/rules.py",
         "return unit * unit if self.power == 2 else unit",
@@ -311,7 +275,6 @@ MUTANTS = [
         f"{RULES}test_no_neighbour_moves_the_items_that_lost_something_by_more",
     ),
     Mutant(
-        "every window at the price of the cumulative ones",
         "Rules are looked up without regard to windows: all of them at the price of the cumulative ones.",
         "kernel/rules.py",
         "zip(made_of, named, strict=True)",
@@ -319,7 +282,6 @@ MUTANTS = [
         "tests/kernel/test_rules.py::test_a_map_for_every_start_is_for_any_windows_only",
     ),
     Mutant(
-        "bounded runs for one event",
         "What an item adds is bounded at event level, where one event changes which others count.",
         "kernel/problem.py",
         "if self.rule.bounded and not isinstance(self.unit, ItemLevel | ItemAddRemove):",
@@ -327,7 +289,6 @@ MUTANTS = [
         f"{RULES}test_no_problem_bounds_items_where_less_than_an_item_is_protected",
     ),
     Mutant(
-        "integers that wrap",
         "A sum beyond 64 bits wraps: one event moves it by 2^64.",
         "kernel/maps/integer_maps.py",
         "return exact.astype(np.int64 if largest * growth < _SAFE else object)",
@@ -335,7 +296,6 @@ MUTANTS = [
         f"{KERNEL}test_large_counts_do_not_wrap",
     ),
     Mutant(
-        "gaps between the runs of several thresholds",
         "Thresholds that are measured together are taken to have gaps between their runs.",
         "kernel/families/runs.py",
         "case.reach, gaps=len(case.thresholds) == 1)",
@@ -343,7 +303,6 @@ MUTANTS = [
         f"{CELLS}[4-(1, 2)]",
     ),
     Mutant(
-        "exactly k as at least k",
         "Exactly k is measured under the bound of at least k.",
         "kernel/families/runs.py",
         "runs_bound(norms, sum(case.thresholds), case.reach, gaps=len(case.thresholds) == 1)",
@@ -351,7 +310,6 @@ MUTANTS = [
         f"{CELLS}[4-(1, 2)]",
     ),
     Mutant(
-        "runs in equal parts",
         "Runs are split into equal whole parts, and what is left over is free.",
         "kernel/families/norms.py",
         "longer * norms[size + 1] + (count - longer) * norms[size] if longer else count * norms[size]",
@@ -359,7 +317,6 @@ MUTANTS = [
         f"{CELLS}[3-(1, 2)]",
     ),
     Mutant(
-        "ends of nested windows",
         "Of the windows inside a measured one those after the event are left out.",
         "kernel/families/rectangles.py",
         "(min(step, places), min(steps - step + 1, places))",
@@ -367,7 +324,6 @@ MUTANTS = [
         "tests/kernel/test_certificate.py::test_no_neighbour_moves_any_map_by_more_than_its_certificate[nested-4]",
     ),
     Mutant(
-        "periods of no steps",
         "A span is taken to meet one period, whatever it meets, where the shape claims that periods have no steps.",
         "kernel/families/periods.py",
         " and measured.fewest >= 1",
@@ -375,7 +331,6 @@ MUTANTS = [
         "tests/kernel/families/test_periods.py::test_periods_of_no_steps_are_no_reason_to_meet_fewer",
     ),
     Mutant(
-        "classes of others",
         "A window of a derived class may read its length otherwise once it is certified.",
         "kernel/certificate.py",
         "any(known not in legal for known, legal in zip(asked, _ASKED, strict=True))",
@@ -383,7 +338,6 @@ MUTANTS = [
         "tests/kernel/test_certificate.py::test_what_is_asked_in_classes_of_others_is_refused",
     ),
     Mutant(
-        "a horizon of no steps",
         "A stream that ends before its first step is certified for nothing.",
         "kernel/certificate.py",
         "type(steps) is not int or steps < 1",
@@ -391,7 +345,6 @@ MUTANTS = [
         "tests/kernel/test_certificate.py::test_a_horizon_has_steps",
     ),
     Mutant(
-        "rectangles that touch",
         "What rectangles that touch have in common is not charged.",
         "kernel/families/rectangles.py",
         "+ 2 * weight * touching**2",
@@ -399,7 +352,6 @@ MUTANTS = [
         f"{RECTANGLES}test_no_chain_costs_more_than_the_bound",
     ),
     Mutant(
-        "rectangles that do not touch",
         "Rectangles that do not touch are taken to be independent.",
         "kernel/families/rectangles.py",
         "charged += 2 * weight * beyond**2",
@@ -407,7 +359,6 @@ MUTANTS = [
         f"{RECTANGLES}test_no_chain_costs_more_than_the_bound",
     ),
     Mutant(
-        "intervals that thresholds share",
         "Thresholds that share their intervals are charged as one.",
         "kernel/families/rectangles.py",
         "[sum(k > i for k in thresholds) for i in range(most)]",
@@ -415,7 +366,6 @@ MUTANTS = [
         f"{RECTANGLES}test_no_log_exceeds_the_bound",
     ),
     Mutant(
-        "norms rounded down",
         "Rectangles are charged for norms that were rounded down.",
         "kernel/families/rectangles.py",
         "np.array([-(-norm >> shift) for norm in norms], dtype=np.int64)",
@@ -423,7 +373,6 @@ MUTANTS = [
         f"{RECTANGLES}test_norms_too_long_for_the_tables_are_rounded_against_us",
     ),
     Mutant(
-        "a changed item as an added one",
         "An item that changes is charged like an item that is added.",
         "kernel/families/runs.py",
         '"rolling-filter-presence", Rolling, ItemAddRemove,',
@@ -431,7 +380,6 @@ MUTANTS = [
         f"{CELLS}[4-(1,)]",
     ),
     Mutant(
-        "pairs of unlike signs",
         "Pairs of runs of unlike signs are not charged.",
         "kernel/families/signed_patterns.py",
         "tuple(2 * sum(max(0, d - zeros)",
@@ -439,7 +387,6 @@ MUTANTS = [
         "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
-        "pairs far apart",
         "Pairs of runs that are far apart are not charged.",
         "kernel/families/signed_patterns.py",
         "symbol_maximum(far) - 2 * sum(weights.values())",
@@ -447,7 +394,6 @@ MUTANTS = [
         "tests/kernel/families/test_signed_patterns.py::test_no_vector_of_signs_exceeds_the_bound",
     ),
     Mutant(
-        "a free kind of change",
         "Of the starts and stops of two counts one kind is taken to be free.",
         "kernel/families/changes_of_two_counts.py",
         "4 * prices.start * (known.k - 1) * known.places",
@@ -455,7 +401,6 @@ MUTANTS = [
         "tests/kernel/families/test_changes_of_two_counts.py::test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences",
     ),
     Mutant(
-        "a tick too long",
         "An item that is counted once is held for one tick too long.",
         "kernel/families/changes_of_two_counts.py",
         "ticks = (known.length - 1) // every",
@@ -463,7 +408,6 @@ MUTANTS = [
         "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
-        "a table that pays for one move",
         "A path is charged for the cheapest of its moves.",
         "kernel/dearest_path.py",
         "np.maximum.reduce(reached, axis=0)",
@@ -471,7 +415,6 @@ MUTANTS = [
         "tests/kernel/test_dearest_path.py::test_few_places_are_charged_the_most_that_any_path_is",
     ),
     Mutant(
-        "a cycle that rises",
         "A cycle is taken to rise by no more than the entry that rises least.",
         "kernel/dearest_path.py",
         "max(0, int((values - marked).max()))",
@@ -479,7 +422,6 @@ MUTANTS = [
         "tests/kernel/test_dearest_path.py::test_many_places_that_are_alike_bound_every_path",
     ),
     Mutant(
-        "two counts in one place",
         "Two counts are taken never to change in one place.",
         "kernel/families/changes_of_two_counts.py",
         "2 * NEVER * held - start * starts - stop * stops",
@@ -487,7 +429,6 @@ MUTANTS = [
         "tests/kernel/families/test_changes_of_two_counts.py::test_every_change_of_an_item_is_a_path",
     ),
     Mutant(
-        "cuts of counted items",
         "No cut of a change is taken to begin where the item is counted.",
         "kernel/families/changes_of_two_counts.py",
         "            yield pair, self._counted(pair)",
@@ -495,7 +436,6 @@ MUTANTS = [
         "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
-        "what a wave misses",
         "Pairs of places that a wave does not account for are charged once and not twice.",
         "kernel/families/waves.py",
         "place = -(-lags[0] >> shift) + 2 * (",
@@ -503,7 +443,6 @@ MUTANTS = [
         "tests/kernel/families/test_waves.py::test_no_change_exceeds_the_bound_of_any_proposal",
     ),
     Mutant(
-        "neighbouring places",
         "Pairs of neighbouring places are not charged across jumps where g is -1.",
         "kernel/families/waves.py",
         "moved[:, off] - near[off]",
@@ -511,7 +450,6 @@ MUTANTS = [
         "tests/kernel/families/test_waves.py::test_no_change_exceeds_the_bound_of_any_proposal",
     ),
     Mutant(
-        "outside the grid",
         "A point outside the grid is taken for the nearest one in it.",
         "kernel/families/waves.py",
         "np.abs(points - inside).sum(axis=0) + ",
@@ -519,7 +457,6 @@ MUTANTS = [
         "tests/kernel/families/test_waves.py::test_on_a_fine_grid_the_bound_is_nearly_the_truth",
     ),
     Mutant(
-        "the other half of a grid",
         "The counts are not exchanged where a point is negated.",
         "kernel/families/waves.py",
         "values.transpose(0, 2, 1)[::-1]",
@@ -527,7 +464,6 @@ MUTANTS = [
         "tests/kernel/families/test_waves.py::test_on_a_fine_grid_the_bound_is_nearly_the_truth",
     ),
     Mutant(
-        "a wave held too long",
         "An item that is counted is held for a step too long by waves.",
         "kernel/families/waves.py",
         "(1, self.length - 1 if held < 0 else 0)",
@@ -535,7 +471,6 @@ MUTANTS = [
         "tests/kernel/families/test_waves.py::test_every_change_of_an_item_is_a_path",
     ),
     Mutant(
-        "two runs of one sign",
         "Two runs are taken to have one sign.",
         "kernel/families/held_patterns.py",
         "int((apart - pairs).max(initial=0))",
@@ -543,7 +478,6 @@ MUTANTS = [
         "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
-        "a period of one sign",
         "A change within a period is taken to have one sign.",
         "kernel/families/runs.py",
         "total += 2 * runs_bound(",
@@ -551,7 +485,6 @@ MUTANTS = [
         f"{RUNS}test_filters_and_differences_with_any_parameters",
     ),
     Mutant(
-        "a period of one step",
         "A period is charged as one step.",
         "kernel/families/runs.py",
         "return 2 * k * blocks + min(k + rest, 2 * k)",
@@ -559,7 +492,6 @@ MUTANTS = [
         f"{CELLS}_within_a_period",
     ),
     Mutant(
-        "groups of a period cut down",
         "A period meets one group of steps more than its length says, which is not charged.",
         "kernel/families/grouped_steps.py",
         "-(-(unit.steps - 1) // size) + 1",
@@ -567,7 +499,6 @@ MUTANTS = [
         "tests/kernel/families/test_grouped_steps.py::test_compressed_designs_within_a_period",
     ),
     Mutant(
-        "grouped steps of other occurrences",
         "Steps are grouped, and the inner design is charged by a rule of counting that the log was not counted by.",
         "kernel/families/grouped_steps.py",
         "(problem.thresholds, problem.law, groups, problem.rule)",
@@ -575,7 +506,6 @@ MUTANTS = [
         "tests/kernel/families/test_grouped_steps.py::test_grouped_steps_are_certified_for_the_occurrences_that_count_only",
     ),
     Mutant(
-        "starts cut down",
         "An item starts to be counted once in each window begun; the last one is not charged.",
         "kernel/families/runs.py",
         "return k * -(-steps // (length + 1))",
@@ -583,7 +513,6 @@ MUTANTS = [
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
-        "runs of higher thresholds",
         "The runs of a higher threshold are not charged in L1.",
         "kernel/families/runs.py",
         "return 2 * runs * measured.step_weight + -(-",
@@ -591,7 +520,6 @@ MUTANTS = [
         f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
     ),
     Mutant(
-        "one anchor",
         "One anchor is charged however many an item meets.",
         "kernel/families/runs.py",
         " + -(-case.reach // measured.every) * measured.anchor_weight",
@@ -599,7 +527,6 @@ MUTANTS = [
         f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
     ),
     Mutant(
-        "an interval with one end",
         "The end of an interval is not charged.",
         "kernel/families/lines.py",
         "ends, gaussian = 2 if case.formal else 1,",
@@ -607,7 +534,6 @@ MUTANTS = [
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
-        "tents counted twice",
         "An increment has its weights in tents and its whole weight besides.",
         "kernel/maps/tent_tree.py",
         "self.column_total - self.tent_weights.sum(axis=0)",
@@ -615,7 +541,6 @@ MUTANTS = [
         f"{LINES}test_trees_of_any_kind",
     ),
     Mutant(
-        "a rectangle with two corners",
         "Two of the four corners of a rectangle are not charged.",
         "kernel/families/blocks.py",
         "return 4 * sum(case.thresholds) * blocks_met",
@@ -623,7 +548,6 @@ MUTANTS = [
         "tests/kernel/families/test_blocks.py::test_tensor_trees_of_any_kind_with_any_widths_and_extents",
     ),
     Mutant(
-        "an added item as an event",
         "An added item is charged for the windows that an event touches.",
         "kernel/rules.py",
         "        return self.steps\n\n    @property\n    def formal",
@@ -631,7 +555,6 @@ MUTANTS = [
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
-        "every threshold for the price of one",
         "An item moves the lines of all thresholds, and those of one are charged.",
         "kernel/families/lines.py",
         "return thresholds * int(sums.max())",
@@ -639,7 +562,6 @@ MUTANTS = [
         f"{LINES}test_cumulative_filters_with_any_taps[(1, 2)]",
     ),
     Mutant(
-        "lines charged from the end of a span",
         "What an item changes in the first steps of a span is not charged.",
         "kernel/families/lines.py",
         "changed = line.last - np.maximum(line.first, begins) + 1",
@@ -647,7 +569,6 @@ MUTANTS = [
         f"{LINES}test_no_neighbour_moves_any_windows_by_more_than_the_bound[discrete Gaussian]",
     ),
     Mutant(
-        "starts before a span for nothing",
         "Windows that begin before a span and reach into it are not charged.",
         "kernel/families/lines.py",
         "return Lines([*before, within], range(longest, longest + 1), span)",
@@ -655,7 +576,6 @@ MUTANTS = [
         f"{LINES}test_no_neighbour_moves_any_windows_by_more_than_the_bound[discrete Gaussian]",
     ),
     Mutant(
-        "sums over lines that wrap",
         "Many heavy lines are added up in 64 bits, and wrap.",
         "kernel/families/lines.py",
         "kind = np.int64 if most < 1 << 62 else object",
@@ -663,7 +583,6 @@ MUTANTS = [
         f"{LINES}test_sums_beyond_64_bits_are_exact",
     ),
     Mutant(
-        "a map is looked at once",
         "Weights that were changed after a map was made are certified as they are, and one takes off what others cost.",
         "kernel/certificate.py",
         "    return all(map(_is_own, held)) and _is_as_made(part)\n",

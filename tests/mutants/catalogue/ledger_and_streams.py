@@ -17,7 +17,6 @@ ONE_READING = "tests/end_to_end/test_one_reading.py::"
 
 MUTANTS = [
     Mutant(
-        "replay with fresh noise",
         "The same request on the same data is drawn again: two releases average out what one hides.",
         "release/once.py",
         "found = ledger.stored(request, fingerprint)",
@@ -25,7 +24,6 @@ MUTANTS = [
         f"{LEDGER}test_the_same_request_on_the_same_data_returns_the_stored_release",
     ),
     Mutant(
-        "a copied state goes on",
         "A stream restored from a backup publishes a step again, with fresh noise.",
         "ledger/ledger.py",
         "            if found != known:\n                raise StateBehindLedgerError(",
@@ -33,7 +31,6 @@ MUTANTS = [
         f"{LEDGER}test_a_stream_advances_by_its_tokens_and_nothing_else",
     ),
     Mutant(
-        "spending without a check",
         "The ledger records whatever is asked, beyond its total too.",
         "ledger/ledger.py",
         "            book.require_room(request)\n            number = record(",
@@ -41,7 +38,6 @@ MUTANTS = [
         f"{LEDGER}test_a_refusal_names_total_spent_asked_and_left",
     ),
     Mutant(
-        "items in disjoint ranges taken to be disjoint",
         "One item's occurrences lie in any number of ranges, so releases about it add up wherever they are.",
         "ledger/request.py",
         '        return span.widened(steps * place["longest"] + slack)\n    return Span()',
@@ -49,7 +45,6 @@ MUTANTS = [
         f"{PARALLEL}test_items_count_everywhere_and_streams_for_ever",
     ),
     Mutant(
-        "rows and units in one sum",
         "Of two releases one takes a row of fifty for one event, and the other protects one of its fifty.",
         "ledger/request.py",
         'if by_event and own["count"] != columns["count"]:',
@@ -57,7 +52,6 @@ MUTANTS = [
         f"{SHARED}test_events_are_of_one_kind",
     ),
     Mutant(
-        "spans of two clocks in one sum",
         "What an item did within L steps by one column of times is spread over years by that of another release.",
         "ledger/request.py",
         'if by_step and place["clock"] != first["clock"]:',
@@ -65,7 +59,6 @@ MUTANTS = [
         f"{SHARED}test_spans_of_steps_are_of_one_clock",
     ),
     Mutant(
-        "columns known by what they are called",
         "Once the columns of a file without a line of names are renamed, a row counts twice for the price of once.",
         "count/events.py",
         "name if names is None else names.index(name) + 1 for",
@@ -73,7 +66,6 @@ MUTANTS = [
         f"{ONE_READING}test_columns_renamed_are_the_same_columns_for_a_ledger",
     ),
     Mutant(
-        "rows cut in two ways",
         "A column of one name is two columns by two delimiters, and a row lies in both of two disjoint ranges.",
         "ledger/request.py",
         'if own.get("layout") != columns.get("layout"):',
@@ -81,7 +73,6 @@ MUTANTS = [
         f"{ONE_READING}test_a_column_by_another_delimiter_is_another_column",
     ),
     Mutant(
-        "a delimiter that follows the columns asked for",
         "Beside another item, the time is another column of the same name, and nobody said so.",
         "count/sources/csv_files.py",
         "or delimiter_of(line)",
@@ -89,7 +80,6 @@ MUTANTS = [
         f"{ONE_READING}test_the_delimiter_does_not_follow_the_columns_asked_for",
     ),
     Mutant(
-        "a reading written out by hand",
         "What times and items are read by is no part of the request: one event has two times under one clock's name.",
         "count/events.py",
         "_given(vars(self) | known | {",
@@ -97,7 +87,6 @@ MUTANTS = [
         "tests/ledger/test_readings.py::test_a_ledger_knows_it_again_where_the_list_says",
     ),
     Mutant(
-        "a stream that hides how it reads",
         "A stream pays for the instants of one column, and its dataset knows them as those of another.",
         "stream/publishing.py",
         "asked, columns = asked_of(plan), creation.columns",
@@ -105,7 +94,6 @@ MUTANTS = [
         f"{ONE_READING}test_a_stream_and_a_release_of_one_dataset_know_one_column_by_one_place",
     ),
     Mutant(
-        "a closed step with other events",
         "A step handed over again with other events is taken for the same, and its stored rows pass for theirs.",
         "stream/calls.py",
         "        if handed.of(step) != recorded(step):\n",
@@ -113,7 +101,6 @@ MUTANTS = [
         f"{STREAM}test_other_events_for_a_closed_step_are_refused",
     ),
     Mutant(
-        "a step drawn again",
         "A call that is repeated closes its steps anew, with fresh noise.",
         "stream/stream.py",
         "        if task.finished:\n            return\n",
@@ -121,7 +108,6 @@ MUTANTS = [
         f"{STREAM}test_a_repeated_call_writes_the_same_bytes",
     ),
     Mutant(
-        "a fingerprint that knows no groups",
         "An event of a closed step may be handed over again in another group, and nobody notices.",
         "stream/given_events.py",
         "\" || ':' || \".join(keys)",
@@ -129,7 +115,6 @@ MUTANTS = [
         "tests/stream/test_groups.py::test_an_event_that_changed_its_group_is_no_repetition",
     ),
     Mutant(
-        "a stream that pays for one group",
         "Where items are protected, all groups of an item are released for the price of one.",
         "stream/mechanism.py",
         'float.fromhex(entry["scale"]), groups))',
@@ -137,7 +122,6 @@ MUTANTS = [
         "tests/stream/test_groups.py::test_a_stream_with_groups_is_within_its_claim_over_every_neighbour",
     ),
     Mutant(
-        "rows handed out before they are on record",
         "Copies of a state all publish the next step, each with its own noise: the noise averages out.",
         "stream/publishing.py",
         "        self.clear(position, leaving=True)\n        return _release_of(",
@@ -145,7 +129,6 @@ MUTANTS = [
         f"{GATE}test_twelve_copies_of_a_state_give_one_noise",
     ),
     Mutant(
-        "a mark that nobody looks at",
         "A state that was put back to an earlier one draws published steps again.",
         "stream/publishing.py",
         "        behind = marked.step > position.step\n",
@@ -153,7 +136,6 @@ MUTANTS = [
         f"{GATE}test_a_state_that_was_rolled_back_where_it_lies_is_refused",
     ),
     Mutant(
-        "a mark that is never raised",
         "Nothing tells that a state was put back.",
         "stream/publishing.py",
         "        if marked != reached:\n            self._raise_mark(",
@@ -161,7 +143,6 @@ MUTANTS = [
         f"{GATE}test_a_state_that_was_rolled_back_where_it_lies_is_refused",
     ),
     Mutant(
-        "a step relied upon that is not on disk",
         "What a killed process committed is put on record, and lost when the power fails.",
         "stream/publishing.py",
         "not lived to see it on disk.\n                self._state.settle()\n",
@@ -169,7 +150,6 @@ MUTANTS = [
         f"{GATE}test_what_another_process_committed_is_on_disk_before_anyone_relies_on_it",
     ),
     Mutant(
-        "a mark relied upon that is not on disk",
         "Rows leave under the mark of a killed process, which a power failure takes away: nothing tells of a rollback.",
         "stream/publishing.py",
         "        if leaving or marked != reached:\n",
@@ -177,7 +157,6 @@ MUTANTS = [
         f"{GATE}test_a_mark_that_another_process_wrote_is_on_disk_before_rows_leave",
     ),
     Mutant(
-        "a step shown that is not marked",
         "A reader on a disk that cannot be written shows a step that a state put back would draw again, unnoticed.",
         "stream/publishing.py",
         "            unseen = before is not None and self._ledger is None\n",
@@ -185,7 +164,6 @@ MUTANTS = [
         f"{GATE}test_no_reader_shows_a_step_that_it_cannot_mark",
     ),
     Mutant(
-        "a copy that records its step over another",
         "Of two copies that closed one step each gets on record, and both publish it.",
         "stream/publishing.py",
         "if recorded.step > position.step or self._token(position, recorded.step) != recorded.token:",
@@ -193,7 +171,6 @@ MUTANTS = [
         f"{GATE}test_twelve_copies_of_a_state_give_one_noise",
     ),
     Mutant(
-        "a step upon one that is not on record",
         "A call for several steps closes them all, though its ledger has none of them.",
         "stream/stream.py",
         "            self._gate.record(self._position)\n",
@@ -201,7 +178,6 @@ MUTANTS = [
         f"{GATE}test_no_step_stands_on_one_that_the_ledger_does_not_have",
     ),
     Mutant(
-        "a part that is not on disk",
         "A manifest names items that a power failure takes away.",
         "stream/closing.py",
         "        kept.settle(tuple(part for part in parts if part not in before.parts))\n",
@@ -209,7 +185,6 @@ MUTANTS = [
         f"{GATE}test_parts_state_ledger_mark_and_rows_follow_each_other",
     ),
     Mutant(
-        "items taken for others",
         "A part that was altered, or is of another state, is counted as if it were the one that was written.",
         "stream/parts.py",
         "            if not whole:\n",
@@ -217,7 +192,6 @@ MUTANTS = [
         "tests/stream/test_recencies.py::test_a_part_that_is_not_as_it_was_written_is_noticed",
     ),
     Mutant(
-        "a step closed from elsewhere",
         "Where no lock tells, two processes close one step, each with noise of its own.",
         "stream/records.py",
         "        if moved.rowcount != 1:\n",
@@ -225,7 +199,6 @@ MUTANTS = [
         "tests/stream/test_records.py::test_a_step_is_closed_from_where_the_state_is_and_from_nowhere_else",
     ),
     Mutant(
-        "a journal that undoes published steps",
         "A journal of an earlier state, put beside it, takes published steps back, and they are drawn again.",
         "stream/store.py",
         '        require_current_journal(path, "state")\n',
@@ -233,7 +206,6 @@ MUTANTS = [
         f"{GATE}test_a_journal_of_an_earlier_state_undoes_nothing",
     ),
     Mutant(
-        "an item that is counted anew",
         "Once parts are written as one, known items count as new ones.",
         "stream/recencies.py",
         "WHERE NOT EXISTS (SELECT 1 FROM ({others}) AS later WHERE {same})",
@@ -241,7 +213,6 @@ MUTANTS = [
         "tests/stream/test_recencies.py::test_what_can_no_longer_matter_is_forgotten",
     ),
     Mutant(
-        "one id for two noises",
         "A step drawn again passes for the one that was published.",
         "stream/records.py",
         "    return digest(creation.state_id, steps[0].step, steps[-1].step, *parts)[:32]",
@@ -249,7 +220,6 @@ MUTANTS = [
         f"{GATE}test_another_noise_has_another_release_id",
     ),
     Mutant(
-        "a stream paid for by two",
         "Two processes that make one stream both spend its budget, and one of them says that nothing was spent.",
         "stream/creating.py",
         "    with claimed(path):",
@@ -257,7 +227,6 @@ MUTANTS = [
         f"{CREATE}test_whoever_comes_while_a_stream_is_paid_for_pays_nothing",
     ),
     Mutant(
-        "a stream paid for twice",
         "A creation that failed after it was paid for is paid for again when it is repeated.",
         "stream/creating.py",
         "        draft = _paid_draft(path, creation, arrays, is_paid)",
@@ -265,7 +234,6 @@ MUTANTS = [
         f"{CREATE}test_what_was_paid_for_and_not_named_is_named_by_the_next_call",
     ),
     Mutant(
-        "a step in several transactions",
         "After a crash counts, noise and rows are of different steps.",
         "stream/records.py",
         "    with state.transaction() as connection:\n        moved",
@@ -273,7 +241,6 @@ MUTANTS = [
         f"{FAULTS}test_a_failed_commit_is_found_out_afterwards",
     ),
     Mutant(
-        "late events moved out of their period",
         "Occurrences of an item in L consecutive steps are counted further apart than L steps.",
         "stream/calls.py",
         'if late == "move" and isinstance(unit, ItemPerPeriod):',
@@ -281,7 +248,6 @@ MUTANTS = [
         f"{STREAM}test_moving_is_refused_within_a_period",
     ),
     Mutant(
-        "a record acted upon before it is on disk",
         "A stored release, or a stream's position, is relied upon, and a loss of power takes it back.",
         "ledger/store.py",
         "        if to_act:\n            _settle(path)\n",
@@ -289,7 +255,6 @@ MUTANTS = [
         f"{LEDGER}test_what_is_acted_upon_is_on_disk_first",
     ),
     Mutant(
-        "records that a dataset's seal leaves out",
         "A stored release vanishes from the ledger, or a stream's position is put back, and nobody notices.",
         "ledger/rows.py",
         "    return [len(releases), len(positions), *(value for row in (*releases, *positions) for value in row)]",
@@ -297,7 +262,6 @@ MUTANTS = [
         f"{LEDGER}test_a_record_put_back_to_what_it_was_is_noticed",
     ),
     Mutant(
-        "exit 2 after spending",
         "A failure after the budget was recorded is reported as a mistake that changed nothing.",
         "release/once.py",
         "        except (InputError, EngineError) as error:\n",
@@ -305,7 +269,6 @@ MUTANTS = [
         f"{OUTPUTS}test_a_failure_between_spending_and_storing_exits_1",
     ),
     Mutant(
-        "spending undone by an old journal",
         "A ledger that was moved without its journal and back forgets what was spent, and draws the same release anew.",
         "ledger/journal.py",
         "    if ahead > 0:\n",
@@ -313,7 +276,6 @@ MUTANTS = [
         f"{JOURNAL}test_what_was_spent_under_another_name_is_not_undone",
     ),
     Mutant(
-        "a ledger by two names",
         "What is left of an interrupted write is found under one name of a ledger, and spent from under the other.",
         "ledger/store.py",
         "    require_one_name(path)\n",
@@ -321,7 +283,6 @@ MUTANTS = [
         f"{JOURNAL}test_a_second_name_is_refused",
     ),
     Mutant(
-        "a forked process closes a step too",
         "A process and its copy, to which the engine's lock says nothing, publish one step with two noises.",
         "stream/store.py",
         "        if os.getpid() != self._process:\n            raise in_use(self.path)",

@@ -12,7 +12,6 @@ INTERVALS = "tests/plan/test_intervals.py::"
 
 MUTANTS = [
     Mutant(
-        "half the noise",
         "Noise is drawn at half the scale that is stated and paid for.",
         "kernel/measure.py",
         "    sampler = _sampler(law, scale)\n",
@@ -20,7 +19,6 @@ MUTANTS = [
         f"{AUDIT_NOISE}test_honest_noise_is_as_stated[laplace]",
     ),
     Mutant(
-        "generator seeded at the start",
         "Every process draws the same noise: within one it looks as it should.",
         "kernel/measure.py",
         "    sampler = _sampler(law, scale)\n",
@@ -29,7 +27,6 @@ MUTANTS = [
         f"{KERNEL}test_what_two_new_processes_draw_differs[discrete Gaussian]",
     ),
     Mutant(
-        "a power too low for the radius",
         "Noise in one direction is drawn with the radius of as many numbers as there are, and not of one more.",
         "kernel/joint_noise.py",
         "(1, count + 1) if law == RANGE",
@@ -37,7 +34,6 @@ MUTANTS = [
         f"{JOINT}test_draws_are_of_the_law_and_of_no_scale_near_it[discrete range-2-0.8]",
     ),
     Mutant(
-        "a power too high for the radius",
         "Noise in a cube is drawn with the radius of one more number than there are.",
         "kernel/joint_noise.py",
         "else (2, count)",
@@ -45,7 +41,6 @@ MUTANTS = [
         f"{JOINT}test_draws_are_of_the_law_and_of_no_scale_near_it[discrete cube-2-0.8]",
     ),
     Mutant(
-        "a ratio rounded down",
         "Noise that is drawn for a whole vector costs a little more than is paid for it.",
         "kernel/joint_noise.py",
         "scaled.upper().ceil()",
@@ -53,7 +48,6 @@ MUTANTS = [
         f"{JOINT}test_the_ratio_is_rounded_to_the_private_side",
     ),
     Mutant(
-        "noise in one direction for items that change",
         "An item that changes moves one count up and another down, and pays for one of them.",
         "kernel/families/joint.py",
         '"item-in-one-direction", _SERIES, ItemAddRemove,',
@@ -61,7 +55,6 @@ MUTANTS = [
         "tests/kernel/families/test_joint.py::test_an_item_that_changes_moves_the_range_twice_as_far",
     ),
     Mutant(
-        "noise of whole vectors step by step",
         "A stream draws noise for one step at a time that is paid for all steps at once.",
         "kernel/measure.py",
         "    if any(made.law in JOINT for made in measurements):\n",
@@ -69,7 +62,6 @@ MUTANTS = [
         f"{JOINT}test_it_is_drawn_for_each_vector_apart_and_never_step_by_step",
     ),
     Mutant(
-        "shapes that answer for themselves",
         "A shape of a stream that is not the kernel's own may state any bound.",
         "kernel/measure.py",
         "type(design.shape) not in (*_SHAPES, *admitted):",
@@ -77,7 +69,6 @@ MUTANTS = [
         "tests/kernel/test_certificate.py::test_the_kernel_measures_no_shape_that_answers_for_itself",
     ),
     Mutant(
-        "noise reused",
         "Long vectors are drawn in pieces, and every piece carries the noise of the first.",
         "kernel/measure.py",
         "    return noise\n",
@@ -85,7 +76,6 @@ MUTANTS = [
         f"{KERNEL}test_pieces_of_long_vectors_have_their_own_noise",
     ),
     Mutant(
-        "seedable generator",
         "Noise comes from a generator whose state can be recovered from what it has drawn.",
         "kernel/measure.py",
         "sampler(zeros[:size])",
@@ -93,7 +83,6 @@ MUTANTS = [
         f"{KERNEL}test_noise_is_drawn_by_opendp_alone[discrete Laplace]",
     ),
     Mutant(
-        "float noise",
         "Noise is drawn as floating-point numbers and cut to integers: not the law that was charged for.",
         "kernel/measure.py",
         "sampler(zeros[:size])",
@@ -103,7 +92,6 @@ MUTANTS = [
         f"{KERNEL}test_the_noise_has_the_discrete_law[0.5-discrete Laplace]",
     ),
     Mutant(
-        "whole scales",
         "Noise is drawn at a whole scale: of large ones nothing shows.",
         "kernel/measure.py",
         'make_laplace(domain, l1_distance(T="i64"), scale=scale)',
@@ -111,7 +99,6 @@ MUTANTS = [
         f"{KERNEL}test_the_noise_has_the_discrete_law[1.7-discrete Laplace]",
     ),
     Mutant(
-        "budget split twice",
         "The check asks for the dearest query only, so that each may spend the whole budget.",
         "kernel/accounting.py",
         "epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))",
@@ -119,7 +106,6 @@ MUTANTS = [
         f"{KERNEL}test_the_same_measurement_twice_in_one_call_is_refused[epsilon = 1 (pure)]",
     ),
     Mutant(
-        "shares forgotten",
         "Every one of several queries gets the scale that spends the whole budget on it.",
         "strategies/search/noise_scales.py",
         "_positive(sensitivity / epsilon / share * (1 + _HEADROOM))",
@@ -127,7 +113,6 @@ MUTANTS = [
         f"{ACCOUNTING}test_shares_are_of_one_budget[epsilon = 0.7 (pure)]",
     ),
     Mutant(
-        "a forgiving check",
         "Costs up to a hundredth beyond the budget are let through.",
         "kernel/accounting.py",
         "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon)",
@@ -135,7 +120,6 @@ MUTANTS = [
         f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused[epsilon = 1 (pure)]",
     ),
     Mutant(
-        "rho halved",
         "The concentrated cost of a Gaussian is taken to be half of what it is.",
         "kernel/accounting.py",
         "return squared / 2 <= exact(budget.rho)",
@@ -143,7 +127,6 @@ MUTANTS = [
         f"{ACCOUNTING}test_zcdp_is_exact[0.5]",
     ),
     Mutant(
-        "lattice rows forgotten",
         "The discrete Gaussian differs from the continuous one in every number measured; one is charged.",
         "kernel/accounting.py",
         "eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))",
@@ -151,7 +134,6 @@ MUTANTS = [
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
     ),
     Mutant(
-        "half the scale",
         "The scale is half of what the budget asks for.",
         "strategies/search/noise_scales.py",
         "return [\n        _positive(math.sqrt(sensitivity / share) / math.sqrt(squared)",
@@ -159,7 +141,6 @@ MUTANTS = [
         f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused",
     ),
     Mutant(
-        "no check of the budget",
         "Whatever is asked for is measured, however dear it is.",
         "kernel/measure.py",
         "    certify(budget, [measurement.cost for measurement in measurements])\n",
@@ -167,7 +148,6 @@ MUTANTS = [
         f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused",
     ),
     Mutant(
-        "no check of the law",
         "A bound for one law is used with noise of the other.",
         "kernel/measure.py",
         "if any(measurement.law != measurement.design.problem.law",
@@ -175,7 +155,6 @@ MUTANTS = [
         f"{KERNEL}test_a_law_that_the_bound_was_not_made_for_is_refused",
     ),
     Mutant(
-        "one threshold charged",
         "Several thresholds are measured and the numbers of one are charged.",
         "kernel/measure.py",
         "rows = certificate.moved * len(self.design.problem.thresholds)",
@@ -183,7 +162,6 @@ MUTANTS = [
         f"{KERNEL}test_every_threshold_and_every_row_that_a_neighbour_changes_is_charged",
     ),
     Mutant(
-        "noise from numpy",
         "Noise follows from a seed that anyone may set.",
         "kernel/measure.py",
         "sampler(zeros[:size])",
@@ -191,7 +169,6 @@ MUTANTS = [
         f"{KERNEL}test_seeds_have_no_influence",
     ),
     Mutant(
-        "noise 30 % too small",
         "Noise is drawn at less than the scale that is stated and paid for.",
         "kernel/measure.py",
         "    sampler = _sampler(law, scale)",
@@ -199,7 +176,6 @@ MUTANTS = [
         f"{KERNEL}test_the_noise_has_the_scale_that_was_charged",
     ),
     Mutant(
-        "one noise for all thresholds",
         "The difference of two thresholds is released without any noise.",
         "kernel/measure.py",
         "k: add_noise(values, draw_noise(made.law, made.scale, len(values), progress, len(made.cells)))\n"
@@ -209,7 +185,6 @@ MUTANTS = [
         f"{KERNEL}test_no_noise_is_used_twice",
     ),
     Mutant(
-        "noise remembered",
         "A second call repeats the noise of the first: the difference of two releases has none.",
         "kernel/measure.py",
         "def draw_noise(",
@@ -217,7 +192,6 @@ MUTANTS = [
         f"{KERNEL}test_no_noise_is_used_twice",
     ),
     Mutant(
-        "floats in the sum",
         "Counts above 2^53 are rounded when noise is added, and neighbours are told apart.",
         "kernel/measure.py",
         "np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)",
@@ -225,7 +199,6 @@ MUTANTS = [
         f"{KERNEL}test_the_noise_is_of_integers_and_symmetric",
     ),
     Mutant(
-        "saturated noise",
         "A sampler at the end of its range gives away the exact count.",
         "kernel/measure.py",
         "np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)",
@@ -233,7 +206,6 @@ MUTANTS = [
         f"{KERNEL}test_saturated_noise_does_not_reveal_the_exact_value",
     ),
     Mutant(
-        "no lattice term",
         "The discrete Gaussian is charged as if it were the continuous one.",
         "kernel/accounting.py",
         "total = delta + (1 + growth) * _ball(eta)",
@@ -241,7 +213,6 @@ MUTANTS = [
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
     ),
     Mutant(
-        "a lattice term without growth",
         "The lattice term is added to delta without its factor.",
         "kernel/accounting.py",
         "total = delta + (1 + growth) * _ball(eta)",
@@ -249,7 +220,6 @@ MUTANTS = [
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
     ),
     Mutant(
-        "one side of an interval",
         "Intervals of single numbers leave out as much on either side as they may leave out on both.",
         "reading/lattice_noise.py",
         "    tails = 2 * np.cumsum(probabilities[:0:-1])[::-1]\n",
@@ -257,7 +227,6 @@ MUTANTS = [
         f"{INTERVALS}test_months_of_a_release_by_event[0.5]",
     ),
     Mutant(
-        "intervals of smoothed noise",
         "Sums of noise on whole numbers have the half widths of the continuous noise beside it.",
         "reading/lattice_noise.py",
         "_SHIFTS = ((0.0, 1 / 2), ",
@@ -265,7 +234,6 @@ MUTANTS = [
         f"{INTERVALS}test_sums_by_their_moments[discrete Laplace-0.8]",
     ),
     Mutant(
-        "a step beyond the end",
         "A stream that ends is measured after its last step, which its budget does not pay for.",
         "kernel/measure.py",
         " or (design.horizon is not None and step > design.horizon)",

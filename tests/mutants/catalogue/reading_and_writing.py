@@ -19,7 +19,6 @@ LOCALITY = "tests/count/sources/test_row_locality.py::"
 
 MUTANTS = [
     Mutant(
-        "estimates held to what is possible",
         "No estimate may exceed the items that there are, which are counted exactly and without noise.",
         "release/run.py",
         "        allotment.own(_estimate(asked, decoded[place]))\n",
@@ -27,7 +26,6 @@ MUTANTS = [
         f"{AUDIT_REPLAY}test_neighbours_in_every_cell_differ_in_nothing_but_noise[pure-item-add-remove]",
     ),
     Mutant(
-        "wrong unit",
         "Whatever unit is asked for, noise is calibrated to one event.",
         "plan/planned.py",
         "            unit=self.unit,\n            law=law,",
@@ -35,7 +33,6 @@ MUTANTS = [
         f"{PLAN}test_units_cost_what_they_promise",
     ),
     Mutant(
-        "range read from the data",
         "A release ends with the last step in which something happened.",
         "release/run.py",
         "return Release(pa.concat_tables(tables), described | found | paid)",
@@ -46,7 +43,6 @@ MUTANTS = [
         "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
     ),
     Mutant(
-        "counts in the metadata",
         "A release says how often anything changed in the log.",
         "release/run.py",
         "return Release(pa.concat_tables(tables), described | found | paid)",
@@ -55,7 +51,6 @@ MUTANTS = [
         "tests/end_to_end/test_release.py::test_metadata_depends_on_the_plan_alone",
     ),
     Mutant(
-        "the paper's delta at small epsilon",
         "The printed delta of one point does not follow from group privacy.",
         "strategies/paper/composition.py",
         "return delta * math.exp(_log_expm1(epsilon) - _log_expm1(points * epsilon))",
@@ -63,7 +58,6 @@ MUTANTS = [
         f"{PAPER}test_errors_3_and_11_group_privacy_of_delta[1-0.05]",
     ),
     Mutant(
-        "a collation that is handed on",
         "Texts that differ in case are one item in one step and two in another: one event moves the answers of both.",
         "count/sources/duckdb.py",
         """AS VARCHAR) COLLATE "binary"'""",
@@ -71,7 +65,6 @@ MUTANTS = [
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",
     ),
     Mutant(
-        "a checksum of the rows alone",
         "An epsilon edited in the file is rendered as the guarantee.",
         "release/checks.py",
         "stated = json.dumps(metadata, ",
@@ -79,7 +72,6 @@ MUTANTS = [
         f"{RELEASE_FILES}test_an_edited_guarantee_is_noticed",
     ),
     Mutant(
-        "a name before its content",
         "After a loss of power a file stands there without the content that was reported as written.",
         "durable.py",
         "            sync_file(draft)\n            _put_in_place",
@@ -87,7 +79,6 @@ MUTANTS = [
         f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
     ),
     Mutant(
-        "a folder that is not synced",
         "After a loss of power a file that was reported as written is gone.",
         "durable.py",
         "        sync_folder(path.parent)\n",
@@ -95,7 +86,6 @@ MUTANTS = [
         f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
     ),
     Mutant(
-        "an output that is not claimed",
         "Of several processes that write one output all spend, and one writes.",
         "cli/options.py",
         "    with claimed(output):\n",
@@ -103,7 +93,6 @@ MUTANTS = [
         f"{OUTPUTS}test_an_output_that_another_process_prepares_is_refused",
     ),
     Mutant(
-        "the first value gives a column its type",
         "A column of a data frame may hold several types, and all values become what the first one is.",
         "count/sources/typed_columns.py",
         "    if len(set(map(type, present))) > 1 or len(set(map(_sort, with_sorts))) > 1:\n",
@@ -111,7 +100,6 @@ MUTANTS = [
         f"{TYPED}[a date among items-first-category]",
     ),
     Mutant(
-        "one zone is the zone of all",
         "One time with a zone makes instants of all times without one.",
         "count/sources/typed_columns.py",
         "if isinstance(present[0], dt.datetime | dt.time | np.datetime64)",
@@ -119,7 +107,6 @@ MUTANTS = [
         f"{TYPED}[a zone among times without-first-object]",
     ),
     Mutant(
-        "decimals of several scales",
         "One file with large decimals rounds those of all other files, and items become one.",
         "count/sources/duckdb.py",
         'if kinds["item"].kind is Kind.DECIMAL else',
@@ -127,7 +114,6 @@ MUTANTS = [
         f"{LOCALITY}test_parquet_files",
     ),
     Mutant(
-        "milliseconds are seconds",
         "The unit of times is another one than was said.",
         "count/time_formats.py",
         '"epoch-ms": 1_000,',
@@ -135,7 +121,6 @@ MUTANTS = [
         f"{TIMES}test_epochs_are_instants_in_every_source[in_csv-epoch-ms]",
     ),
     Mutant(
-        "fractions are rounded away",
         "A floating-point id or time with a fraction becomes the whole number below it, and two items one.",
         "count/engines/duckdb.py",
         " AND floor({number}) = {number} THEN",
@@ -143,7 +128,6 @@ MUTANTS = [
         f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
     ),
     Mutant(
-        "large floats are exact",
         "A floating-point id beyond 2^53 becomes one of the whole numbers that it may stand for.",
         "count/engines/duckdb.py",
         'within = f"{number} > -{beyond} AND {number} < {beyond}"',
@@ -151,7 +135,6 @@ MUTANTS = [
         f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
     ),
     Mutant(
-        "one id with a point takes the large ones away",
         "Whether an id is exact depends on how the ids of other rows are written.",
         "count/engines/duckdb.py",
         "exact = f\"contains(item, '.') AND NOT",
@@ -159,7 +142,6 @@ MUTANTS = [
         f"{ITEMS}test_every_text_by_itself",
     ),
     Mutant(
-        "the clock of another zone",
         "Times by a pattern are taken for UTC, whatever zone the release is in.",
         "count/query/relation.py",
         """moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})\"""",
@@ -167,7 +149,6 @@ MUTANTS = [
         f"{TIMES}test_gap_and_fold_are_those_of_iso_text",
     ),
     Mutant(
-        "the delimiter that was said is not heeded",
         "What delimits the fields is guessed from the line of names, although it was said.",
         "count/sources/csv_files.py",
         "(columns.layout and columns.layout.delimiter) or delimiter_of(line)",
@@ -175,7 +156,6 @@ MUTANTS = [
         f"{LAYOUTS}test_one_delimiter_with_and_without_names[^]",
     ),
     Mutant(
-        "fields too many are cut off",
         "A line with a space in its item is read as another item.",
         "count/sources/duckdb.py",
         "WHEN len(cut) = {len(header.names)}",
@@ -183,7 +163,6 @@ MUTANTS = [
         "tests/count/sources/test_refused_values.py::test_lines_of_spaced_text_are_told",
     ),
     Mutant(
-        "all of JSON is text",
         "An object of JSON is the text it is written with, which depends on who wrote it.",
         "count/sources/json_lines.py",
         "THEN {written} ELSE {failure} END",
@@ -191,7 +170,6 @@ MUTANTS = [
         "tests/end_to_end/test_raw_logs.py::test_mixed_types_in_json_are_one_text_or_refused",
     ),
     Mutant(
-        "a name for a text",
         "A column shown by another name than it has is a text, the same in every row: all events are one item's.",
         "count/sources/sqlite.py",
         'f"+{relation}.{quote_name(name)} AS {role}"',

@@ -130,7 +130,7 @@ def test_no_comparison_is_near_its_edge(name: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-@pytest.mark.search
+@pytest.mark.search(3)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_transforms_and_factors_that_are_a_little_off_lead_to_the_same_integers(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -286,6 +286,7 @@ def test_thinned_windows_are_those_of_fewer_steps() -> None:
             assert len(known) == count_windows(AnyWindow(within), fewest)
 
 
+@pytest.mark.slow
 def test_limits_of_any_windows_grow_with_the_range() -> None:
     for unit in (EVENT, ADD_REMOVE, ITEM):
         found = [limit(AnyWindow(), 1, unit, steps) or 0.0 for steps in (8, 16, 40, 100)]
@@ -339,6 +340,7 @@ def test_the_trace_of_a_root_of_squares_and_a_common_mean(seed: int) -> None:
     assert 0.998 * true <= root_trace(half @ half.T, mean, times) <= true
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel(), ItemPerPeriod(365), EventLevel()], ids=str)
 def test_a_limit_is_worked_out_as_well_in_more_steps(unit: Unit) -> None:
     """That of 448 steps was 17 % less than that of 400 for items added or removed."""

@@ -82,6 +82,7 @@ def test_limits_grow_with_the_period_up_to_that_of_an_item() -> None:
     assert (limit(Rolling(7), 1, ItemPerPeriod(900), 2000) or 0) > 1.3 * period_limit(2000, 7, 900, float)
 
 
+@pytest.mark.slow
 def test_a_plan_shows_the_limit_within_a_second() -> None:
     timeline = Timeline("2013-01-01", "2014-01-01", step="1d")
     plan = Plan([Rolling(28)], timeline=timeline, unit=ItemPerPeriod(7), budget=ApproxDP(1.0, 1e-6))

@@ -47,7 +47,7 @@ def moves_of(window: WindowFamily, unit: Unit, steps: int) -> set[Change]:
     return found | {tuple(-value for value in move) for move in found}
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("window", "unit", "steps", "epsilon", "far"),
     [

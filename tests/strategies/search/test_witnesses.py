@@ -36,6 +36,7 @@ def asked(unit: Unit, thresholds: tuple[int, ...], rule: CountingRule) -> Proble
     return Problem(Rolling(4), 40, thresholds, unit, GAUSSIAN, 4.0, rule=rule)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_candidate_carries_all_that_its_certificate_asks(case: Any) -> None:
     problem = asked(*case)
@@ -52,6 +53,7 @@ def test_every_candidate_carries_all_that_its_certificate_asks(case: Any) -> Non
     assert found
 
 
+@pytest.mark.slow
 def test_a_filter_with_an_offset_in_many_steps_carries_its_answers() -> None:
     problem = replace(asked(ItemAddRemove(), (1, 2), EVERY_OCCURRENCE), steps=offset_filter.DENSE + 1)
     for strategy in (offset_filter.NAME, threshold_filters.NAME):

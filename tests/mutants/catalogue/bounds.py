@@ -41,7 +41,7 @@ MUTANTS = [
         "The ends that an event may meet are counted from the last place of its stretch, not from the first.",
         "kernel/families/rectangles.py",
         "min(steps - first + 1, longest)",
-        "min(steps - last + 1, longest)",
+        "max(1, min(steps - first - width + 2, longest))",
         f"{RECTANGLES}test_places_of_a_stretch_take_the_limits_of_all_of_them",
     ),
     Mutant(
@@ -362,8 +362,8 @@ MUTANTS = [
         "ends of nested windows",
         "Of the windows inside a measured one those after the event are left out.",
         "kernel/families/rectangles.py",
-        "(min(step, places), min(steps - step + 1, places))",
-        "(min(step, places), 1)",
+        "min(steps - first + 1, longest)",
+        "1",
         "tests/kernel/test_certificate.py::test_no_neighbour_moves_any_map_by_more_than_its_certificate[nested-4]",
     ),
     Mutant(
@@ -413,6 +413,14 @@ MUTANTS = [
         "[sum(k > i for k in thresholds) for i in range(most)]",
         "[1] * most",
         f"{RECTANGLES}test_no_log_exceeds_the_bound",
+    ),
+    Mutant(
+        "sums that floating point rounds",
+        "Sums are added up in floating point whatever their size.",
+        "kernel/families/rectangles.py",
+        "if largest > 1 << 53 or",
+        "if",
+        f"{RECTANGLES}test_sums_are_exact_or_refused",
     ),
     Mutant(
         "norms rounded down",

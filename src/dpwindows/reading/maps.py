@@ -16,17 +16,10 @@ from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated, apply_along_each
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
-from dpwindows.reading.counters import CounterStepReader, MatrixCounterReader
 from dpwindows.reading.differences import AnchoredReader, AnchoredStepReader
-from dpwindows.reading.filters import (
-    FilterReader,
-    FilterStepReader,
-    IdentityReader,
-    IdentityStepReader,
-    OffsetFilterReader,
-    OffsetFilterStepReader,
-)
-from dpwindows.reading.moments import FloatArray, SeriesReader, StepReader
+from dpwindows.reading.filters import FilterReader, IdentityReader
+from dpwindows.reading.moments import FloatArray, SeriesReader, StepReader, StepsReader
+from dpwindows.reading.rows import RowReader
 from dpwindows.reading.tent_tree import TentReader
 from dpwindows.reading.trees import TreeStepReader
 
@@ -42,14 +35,8 @@ def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
         TypeError: the map's series are read step by step only.
     """
     match measured:
-        case Identity():
-            return IdentityReader(measured, length)
-        case Filter():
-            return FilterReader(measured, length)
-        case OffsetFilter():
-            return OffsetFilterReader(measured)
-        case MatrixCounter():
-            return MatrixCounterReader(measured)
+        case Identity() | Filter() | OffsetFilter() | MatrixCounter():
+            return StepsReader(step_reader(measured), length)
         case AnchoredDifferences():
             return AnchoredReader(measured, length)
         case TentTree():
@@ -68,13 +55,11 @@ def step_reader(measured: CausalMap) -> StepReader:
     """
     match measured:
         case Identity():
-            return IdentityStepReader(measured)
+            return IdentityReader(measured)
         case Filter():
-            return FilterStepReader(measured)
-        case OffsetFilter():
-            return OffsetFilterStepReader(measured)
-        case MatrixCounter() | EndlessCounter():
-            return CounterStepReader(measured)
+            return FilterReader(measured)
+        case OffsetFilter() | MatrixCounter() | EndlessCounter():
+            return RowReader(measured)
         case AnchoredDifferences():
             return AnchoredStepReader(measured)
         case CausalTree():

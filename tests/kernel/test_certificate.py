@@ -20,8 +20,8 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
-from dpwindows.kernel.designs import Design, StepDesign, StepShape, horizon_of
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.designs import Design, StepDesign, horizon_of
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -120,7 +120,6 @@ def steps_of_blocks(draw: Draw, steps: int) -> Design:
     # Without a horizon a window may be longer than the steps that are looked at.
     longest = longest_window(window, horizon or max(steps, window.max_length or 0))
     width = draw.whole(1, steps)
-    extent = width + longest - 1 if horizon is None else min(width + longest - 1, steps)
     alone: tuple[CausalMap, ...] = (
         Filter(draw.taps(steps + 1)),
         CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3))),
@@ -128,7 +127,7 @@ def steps_of_blocks(draw: Draw, steps: int) -> Design:
     )
     if draw.rng.random() < 0.5:
         ends = CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3)))
-        shape: StepShape = StepBlocks(longest, width, extent, draw.tree(width), ends)
+        shape = Starts(longest, ends, width=width, across=draw.tree(width))
     else:
         shape = Starts(longest, draw.one(*alone))
     return StepDesign(problem, shape, "drawn", horizon=horizon)
@@ -192,11 +191,11 @@ def understated() -> dict[str, Design]:
     return {
         "a filter for every start of an event": Design(four, Starts(4, Filter(LONG)), ""),
         "a filter on the ends of blocks": StepDesign(
-            replace(four, law=LAPLACE), StepBlocks(4, 4, 4, TentTree(4, ()), Filter(LONG)), "", horizon=4
+            replace(four, law=LAPLACE), Starts(4, Filter(LONG), width=4, across=TentTree(4, ())), "", horizon=4
         ),
         "another map on the starts of blocks": StepDesign(
             replace(four, law=LAPLACE),
-            StepBlocks(4, 4, 4, cast("TentTree", MatrixCounter(9 * np.eye(4, dtype=np.int64))), CausalTree(2, (1,))),
+            Starts(4, CausalTree(2, (1,)), width=4, across=MatrixCounter(9 * np.eye(4, dtype=np.int64))),
             "",
             horizon=4,
         ),
@@ -282,9 +281,8 @@ def other_numbers(four: Any) -> dict[str, Design]:
             replace(item, law=LAPLACE), Starts(4, TentTree(four, (1,), 3), continued=True), ""
         ),
         "the longest window of those inside": Design(asked(AnyWindow(4), GAUSSIAN), Nested(four, (9, -5)), ""),
-        "the longest window of blocks": StepDesign(windows, StepBlocks(four, 4, 4, tent, tree), "", horizon=4),
-        "the width of blocks in a stream": StepDesign(windows, StepBlocks(4, four, 4, tent, tree), "", horizon=4),
-        "the ends of blocks": StepDesign(windows, StepBlocks(4, 4, four, tent, tree), "", horizon=4),
+        "the longest window of blocks": StepDesign(windows, Starts(four, tree, width=4, across=tent), "", horizon=4),
+        "the width of blocks in a stream": StepDesign(windows, Starts(4, tree, width=four, across=tent), "", horizon=4),
         "the width of blocks": Design(windows, Blocks(four, (tent,)), ""),
         "the width of crossed blocks": Design(item, Crossed(four, (9, -5), (4, 4, 4, 4)), ""),
         "a weight of lines": Design(item, Crossed(4, (9, -5), (4, 4, 4, four)), ""),

@@ -31,7 +31,7 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, StepShape
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
@@ -138,12 +138,10 @@ def streamed(problem: Problem, horizon: int | None) -> Iterator[tuple[str, Desig
     else:
         assert isinstance(window, AnyWindow)
         longest = window.max_length or STEPS
-        extent = WIDTH + longest - 1 if horizon is None else min(WIDTH + longest - 1, horizon)
         for name, along in ENDS.items():
             shapes[f"starts {name}"] = Starts(longest, along)
             for other in LENGTHS:
-                starts = cast("TentTree", on_axis(other, WIDTH))
-                shapes[f"blocks {other}, {name}"] = StepBlocks(longest, WIDTH, extent, starts, along)
+                shapes[f"blocks {other}, {name}"] = Starts(longest, along, width=WIDTH, across=on_axis(other, WIDTH))
         shapes |= {"nested smooth": Nested(longest, SMOOTH), "nested rough": Nested(longest, ROUGH)}
     for name, shape in shapes.items():
         yield name, StepDesign(problem, shape, "", horizon=horizon)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpwindows.kernel.advice import Witness
 from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -43,7 +43,7 @@ Arrays = dict[str, np.ndarray]
 
 _KINDS: tuple[Any, ...] = (
     *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Series, SeriesByThreshold, Starts),
-    *(SeriesInPeriods, StepBlocks, Together, *ADMITTED),
+    *(SeriesInPeriods, Together, *ADMITTED),
     *(AnchoredDifferences, CausalTree, EndlessCounter, Filter, GapFilter, Identity, MatrixCounter, MatrixFilter),
     *(OffsetFilter, RangeTree, Repeated, TentTree),
 )

@@ -58,6 +58,11 @@ class CrossedReader:
 
     map: CrossedFilters
 
+    @property
+    def rows(self) -> int:
+        """How many numbers are measured."""
+        return self.map.rows
+
     def decode(self, measured: FloatArray) -> FloatArray:
         """Least squares, the pinned windows known to be 0: shape (rows,) to (starts, ends)."""
         along_ends, along_starts = measured.reshape(2, *self.map.shape)

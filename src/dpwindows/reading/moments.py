@@ -38,6 +38,10 @@ class SeriesReader(ABC):
         """`sum c^4`, or None where it is not worked out."""
         return dense_fourth_moment(self.decode, *self.shape)
 
+    def moment(self, power: int) -> FloatArray | None:
+        """`sum c^power`, for 2 or 4."""
+        return self.variance() if power == 2 else self.fourth_moment()
+
     def transposed(self, wanted: FloatArray) -> FloatArray:
         """What combinations of estimates put on the numbers measured: shape (length, ...) to (rows, ...)."""
         return transposed_in_chunks(self.shape[0], self.decode, wanted)
@@ -98,14 +102,14 @@ class StepReader(ABC):
 
 @dataclass(frozen=True)
 class StepsReader(SeriesReader):
-    """A series of `length` positions with one number for each: its estimates are those of its steps."""
+    """A series of `length` positions whose estimates are those of its steps."""
 
     steps: StepReader
     length: int
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.length, self.length
+        return self.steps.map.rows(self.length), self.length
 
     def decode(self, measured: FloatArray) -> FloatArray:
         return self.steps.decode(measured)

@@ -18,7 +18,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -189,6 +189,6 @@ def _squares_in_stream(problem: Problem, horizon: int | None) -> Iterator[StepDe
         extent = stream_extent(width, longest, horizon)
         starts = TentTree(width, _choose_series_tents(width, "rms"), _unit(problem))
         ends = best_of_trees("rms", branchings(extent), extent)
-        shape = StepBlocks(longest, width, extent, starts, ends)
+        shape = Starts(longest, ends, width=width, across=starts)
         parameters = {"tents": list(starts.tents), "branching": ends.branching, "weights": list(ends.weights)}
         yield StepDesign(problem, shape, NAME, parameters | {"width": width}, horizon=horizon)

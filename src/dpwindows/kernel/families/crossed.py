@@ -24,8 +24,8 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Shape
-from dpwindows.kernel.families.blocks import Block, blocks_of
 from dpwindows.kernel.families.lines import Line, Lines, filter_costs, lines_bound
+from dpwindows.kernel.families.starts import Block, blocks_of
 from dpwindows.kernel.maps.filters import convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
 from dpwindows.kernel.problem import Problem

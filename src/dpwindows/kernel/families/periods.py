@@ -73,6 +73,11 @@ class SeriesInPeriods(StepShape):
         moved = count_moved(_series_case(case, layout))
         return Certificate(bound, proof, moved * (1 if isinstance(problem.window, Tumbling) else layout.changed))
 
+    @property
+    def causal(self) -> CausalMap:
+        """The map of a stream."""
+        return self.map
+
     def _require_planned(self, window: PeriodFamily, step: int, memory: Memory) -> None:
         """Check that a step follows those before it in the calendar that the certificate counts on.
 

@@ -31,11 +31,8 @@ class CumulativeTreeReader(Reader):
     def decode(self, measured: FloatArray) -> FloatArray:
         return self._tree.decode(measured)
 
-    def variance(self) -> FloatArray:
-        return self._tree.variance()
-
-    def fourth_moment(self) -> FloatArray:
-        return self._tree.fourth_moment()
+    def moment(self, power: int) -> FloatArray:
+        return self._tree.variance() if power == 2 else self._tree.fourth_moment()
 
 
 @reads(TreeForEveryStart)
@@ -49,11 +46,8 @@ class TreeForEveryStartReader(Reader):
     def decode(self, measured: FloatArray) -> FloatArray:
         return self._asked(self._tree.decode(measured.reshape(self._tree.rows, self.steps)))
 
-    def variance(self) -> FloatArray:
-        return self._by_length(self._tree.variance())
-
-    def fourth_moment(self) -> FloatArray:
-        return self._by_length(self._tree.fourth_moment())
+    def moment(self, power: int) -> FloatArray:
+        return self._by_length(self._tree.variance() if power == 2 else self._tree.fourth_moment())
 
     def _asked(self, by_length: FloatArray) -> FloatArray:
         exists = np.arange(self._tree.length) < self.steps - np.arange(self.steps)[:, None]
@@ -78,12 +72,11 @@ class FixedWindowReader(Reader):
     def _by_end(self, by_block: FloatArray) -> FloatArray:
         return by_block[: self._shape.length].T.ravel()[1 : self.steps + 1]
 
-    def variance(self) -> FloatArray:
-        """Variance of each estimate, the difference of two prefixes, shape (steps,)."""
-        return self._by_end(np.repeat(2 * self._shape.tree.variance()[:, None], self._blocks, axis=1))
-
-    def fourth_moment(self) -> FloatArray:
-        return self._by_end(np.repeat(2 * self._shape.tree.fourth_moment()[:, None], self._blocks, axis=1))
+    def moment(self, power: int) -> FloatArray:
+        """Moments of each estimate, the difference of two prefixes, shape (steps,)."""
+        tree = self._shape.tree
+        prefixes = tree.variance() if power == 2 else tree.fourth_moment()
+        return self._by_end(np.repeat(2 * prefixes[:, None], self._blocks, axis=1))
 
 
 @reads(TimeWindowTrees)
@@ -104,9 +97,7 @@ class TimeWindowReader(Reader):
         spans = np.arange(self.steps)[None, :] - np.arange(self.steps)[:, None]
         return square[:, ::-1][(spans >= 0) & (spans < longest_window(self.window, self.steps))]
 
-    def variance(self) -> FloatArray:
+    def moment(self, power: int) -> FloatArray:
         """One unit for each product of nodes used, in two trees."""
-        return self._asked(2 * np.outer(self._tree.nodes_used, self._tree.nodes_used) / float(self._tree.weight) ** 2)
-
-    def fourth_moment(self) -> FloatArray:
-        return self._asked(2 * np.outer(self._tree.nodes_used, self._tree.nodes_used) / float(self._tree.weight) ** 4)
+        used = np.outer(self._tree.nodes_used, self._tree.nodes_used)
+        return self._asked(2 * used / float(self._tree.weight) ** power)

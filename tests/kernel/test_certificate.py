@@ -15,7 +15,7 @@ import pytest
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, Tumbling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.advice import Advise
@@ -36,7 +36,6 @@ from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.measure import Measurement, measure
@@ -307,9 +306,6 @@ def other_numbers(four: Any) -> dict[str, Design]:
         ),
         "the fewest steps of a period": StepDesign(
             periods, SeriesInPeriods(Filter((5, -1)), four, 4, None), "", horizon=None
-        ),
-        "the lengths of periods": Design(
-            asked(ToDate(4), GAUSSIAN), Series(Repeated(Filter((5, -1)), (four,), causal=True)), ""
         ),
         "a threshold": Design(presence, SeriesByThreshold((1, four), (matrix, matrix)), ""),
     }

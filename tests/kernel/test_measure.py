@@ -42,13 +42,13 @@ from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
+from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.families.together import MatrixFilter, Together
 from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
@@ -323,8 +323,8 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
         return (
             Design(problem(Rolling(2)), Series(one()), "loud"),
             Design(problem(Rolling(2)), Series(taps((1,))), "loud"),
-            Design(problem(Tumbling(1)), Series(one()), "loud"),
-            Design(problem(ToDate(8)), Series(Repeated(one(), (8,), causal=False)), "loud"),
+            Design(problem(Tumbling(1)), SeriesInPeriods.of_release(Tumbling(1), 8, one(), continued=True), "loud"),
+            Design(problem(ToDate(8)), SeriesInPeriods.of_release(ToDate(8), 8, one(), continued=True), "loud"),
             Design(problem(AnyWindow(), LAPLACE), Blocks.made_of(AnyWindow(), 8, 8, lambda n: tents(n, (1,))), "loud"),
             Design(problem(AnyWindow()), Starts(8, one()), "loud"),
             Design(replace(changed, window=AnyWindow()), Starts(8, taps((1,))), "loud"),

@@ -42,7 +42,6 @@ from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
@@ -95,13 +94,11 @@ def released(problem: Problem) -> Iterator[tuple[str, Design]]:
     """Every kind of map in every shape of a release, by name."""
     window = problem.window
     if isinstance(window, PeriodFamily):
-        periods = tuple(sizes(window, STEPS).tolist())
+        periods = sizes(window, STEPS)
+        length = len(periods) if isinstance(window, Tumbling) else int(periods.max())
         for name in AXES:
-            if isinstance(window, Tumbling):
-                yield name, Design(problem, Series(on_axis(name, len(periods))), "")
-            else:
-                once = on_axis(name, max(periods))
-                yield name, Design(problem, Series(Repeated(once, periods, causal=False)), "")
+            shape = SeriesInPeriods.of_release(window, STEPS, on_axis(name, length), continued=True)
+            yield name, Design(problem, shape, "")
         return
     if not isinstance(window, AnyWindow):
         for name in AXES:

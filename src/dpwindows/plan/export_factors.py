@@ -64,6 +64,7 @@ from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
+from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts, blocks_of
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
@@ -86,7 +87,7 @@ _DENSE = 1024
 def shape_of(design: Design) -> str:
     """The name of a design's shape."""
     match design.shape:
-        case Series() | CumulativeTree():
+        case Series() | SeriesInPeriods() | CumulativeTree():
             return "series"
         case SeriesByThreshold():
             return "series by threshold"
@@ -128,6 +129,8 @@ def factors(design: Design) -> Arrays:
     match design.shape:
         case Series(map=measured):
             return _matrices(measured, count_windows(problem.window, problem.steps), "")
+        case SeriesInPeriods() as shape:
+            return _periods(shape, design)
         case CumulativeTree(tree=tree) | TreeForEveryStart(tree=tree):
             return _series_tree(tree)
         case SeriesByThreshold(maps=maps):
@@ -155,6 +158,14 @@ def factors(design: Design) -> Arrays:
         case Together(lengths=lengths, map=mixed):
             return {"lengths": np.array(lengths), "taps": mixed.matrices}
     return {}
+
+
+def _periods(shape: SeriesInPeriods, design: Design) -> Arrays:
+    window, windows = design.problem.window, count_windows(design.problem.window, design.problem.steps)
+    if windows > _DENSE:
+        return {}
+    matrix = shape.encode_series(window, np.eye(windows, dtype=np.int64))
+    return {"matrix": integers(matrix), "decoder_matrix": of(design).decode(np.eye(design.rows))}
 
 
 def _blocks(shape: Blocks, design: Design) -> Arrays:

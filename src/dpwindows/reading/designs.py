@@ -11,27 +11,32 @@ from dpwindows.ask.queries import ToDate, Tumbling
 from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
-from dpwindows.kernel.families.periods import SeriesInPeriods
+from dpwindows.kernel.families.periods import SeriesInPeriods, apply_along_each
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.grouped import Nearest, nearest_windows
-from dpwindows.reading.maps import RepeatedReader, series_reader, step_reader
+from dpwindows.reading.maps import series_reader, step_reader
 from dpwindows.reading.matrix_filters import MatrixFilterReader
 from dpwindows.reading.moments import FloatArray
 from dpwindows.reading.reader import Coefficients, Reader, StepDesignReader, Weights, of, reads
 
 
 @reads(Series)
-def read_series(shape: Series, design: Design) -> Reader:
+@reads(SeriesInPeriods)
+def read_series(shape: Series | SeriesInPeriods, design: Design) -> Reader:
     """A release is read as a whole, a stream as its steps come: least squares may know more in the end."""
-    return SeriesStepReader(shape, design) if isinstance(design, StepDesign) else SeriesReader(shape, design)
+    if isinstance(design, StepDesign):
+        return SeriesStepReader(shape, design)
+    if isinstance(shape, SeriesInPeriods) and isinstance(design.problem.window, ToDate):
+        return ToDateReader(shape, design)
+    return SeriesReader(shape, design)
 
 
 class SeriesReader(Reader):
     """One series, by the reader of its map."""
 
-    def __init__(self, shape: Series, design: Design) -> None:
+    def __init__(self, shape: Series | SeriesInPeriods, design: Design) -> None:
         super().__init__(design)
         self._series = series_reader(shape.map, count_windows(self.window, self.steps))
 
@@ -42,13 +47,39 @@ class SeriesReader(Reader):
         return self._series.moment(power)
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        wanted = self.canonical(coefficients)
-        if isinstance(self._series, RepeatedReader):
-            return self._series.by_stretch(wanted)
-        return {0: self._series.transposed(wanted)}
+        return {0: self._series.transposed(self.canonical(coefficients))}
 
 
-@reads(SeriesInPeriods)
+class ToDateReader(Reader):
+    """Counts to date, each period by itself; what was not measured is taken as 0, which no estimate needs."""
+
+    def __init__(self, shape: SeriesInPeriods, design: Design) -> None:
+        super().__init__(design)
+        assert isinstance(self.window, ToDate)
+        self._longest, self._each = shape.most, series_reader(shape.map, shape.most)
+        self._measured, self._lengths = shape.measured(self.window, self.steps), sizes(self.window, self.steps)
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        full = np.zeros((*self._measured.shape, *measured.shape[1:]))
+        full[self._measured] = measured
+        exists = np.arange(self._longest) < self._lengths[:, None]
+        return np.asarray(apply_along_each(self._each.decode, np.moveaxis(full, 1, 0))[exists])
+
+    def moment(self, power: int) -> FloatArray | None:
+        """Those of the map, period after period."""
+        moment = self._each.moment(power)
+        return None if moment is None else np.concatenate([moment[:length] for length in self._lengths])
+
+    def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
+        """By period; rows beyond its end hold no noise of any estimate."""
+        by_period = np.split(self.canonical(coefficients), np.cumsum(self._lengths)[:-1])
+        return {
+            at: self._each.transposed(np.pad(wanted, (0, self._longest - len(wanted))))
+            for at, wanted in enumerate(by_period)
+            if wanted.any()
+        }
+
+
 class SeriesStepReader(StepDesignReader):
     """A series of one number a step, or from period to period; counts to date have one in each period."""
 

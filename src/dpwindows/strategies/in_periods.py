@@ -20,7 +20,6 @@ from dpwindows.kernel.families.periods import SeriesInPeriods, layout_of, series
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search import limits
 from dpwindows.strategies.search.pure_limits import many_neighbours, pure_scale
@@ -48,10 +47,10 @@ def repeat_in_periods(problem: Problem, design: Design) -> Design | None:
     if not isinstance(design.shape, Series):
         return None
     measured = design.shape.map
-    if isinstance(problem.window, ToDate):
-        causal = isinstance(measured, (Filter, Identity, MatrixCounter))
-        measured = Repeated(measured, tuple(sizes(problem.window, problem.steps).tolist()), causal)
-    return replace(design, problem=replace(problem, law=design.problem.law), shape=Series(measured))
+    # Maps of the whole series are as long as the longest period.
+    continued = not isinstance(measured, (Filter, Identity, MatrixCounter))
+    shape = SeriesInPeriods.of_release(problem.window, problem.steps, measured, continued=continued)
+    return replace(design, problem=replace(problem, law=design.problem.law), shape=shape)
 
 
 def repeat_in_periods_of_stream(problem: Problem, design: StepDesign, horizon: int | None) -> StepDesign | None:

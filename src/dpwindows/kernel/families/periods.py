@@ -18,46 +18,52 @@ So one problem stands for all periods (`series_of`), and the rules for its windo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwindows.ask.periods import ends_with, first_steps, place_of, sizes
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.ask.zones import Int64Array
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate
+from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.families.lines import Line, Lines, count_moved, line_costs, lines_bound
-from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.differences import AnchoredDifferences
-from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, Memory
-from dpwindows.kernel.maps.repeated import Repeated
-from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import CausalTree
+from dpwindows.kernel.families.series import series
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import ALL_UNITS, ITEM_UNITS, Case, certify, rule
 
 
 @dataclass(frozen=True)
 class SeriesInPeriods(StepShape):
-    """One lane. Tumbling: a number at the last step of each period; to date: one at every step.
+    """One series. Tumbling: a number at the last step of each period; to date: one at every step.
 
     Attributes:
         map: for tumbling counts its positions are the periods, for counts to date the steps of a period.
         fewest: every period but the first and the last has this many steps or more, which the certificate rests on.
         most: no period has more steps.
-        last: the step after which the stream ends, None if it has no end: it cuts the last window.
+        last: the step after which there are no more, None if there is no end: it cuts the last window.
+        continued: in a release, measure the counts to date of all periods as far as the longest period, continued by
+            their last value. Otherwise the map has a row for each position, and those beyond a period are left out.
     """
 
-    map: CausalMap
+    map: IntegerMap
     fewest: int
     most: int
     last: int | None
+    continued: bool = False
+
+    @classmethod
+    def of_release(cls, window: PeriodFamily, steps: int, measured: IntegerMap, *, continued: bool) -> SeriesInPeriods:
+        """A map in the periods of a release of `steps` steps."""
+        every = sizes(window, steps)
+        return cls(measured, int(every[1:-1].min(initial=steps)), int(every.max()), steps, continued)
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the map for all periods.
@@ -66,17 +72,48 @@ class SeriesInPeriods(StepShape):
             NotCertifiedError: no proof covers it, or the shape is one for other periods.
         """
         case = Case(problem, self, horizon, advise)
-        bound, proof = certify(case)
         layout = _layout_of_case(case)
-        assert layout is not None
-        assert layout.changed is not None
-        moved = count_moved(_series_case(case, layout))
-        return Certificate(bound, proof, moved * (1 if isinstance(problem.window, Tumbling) else layout.changed))
+        if layout is None or layout.changed is None:
+            raise NotCertifiedError(problem, self)
+        moved = count_moved(_series_case(case, layout)) * (
+            1 if isinstance(problem.window, Tumbling) else layout.changed
+        )
+        if horizon is not None and not self.continued:
+            # A number for each window, of which none but one ends at any step.
+            moved = min(moved, horizon)
+        return Certificate(*certify(case), moved)
+
+    # --- All at once ---
+
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        if isinstance(window, Tumbling):
+            return self.map.rows(count_windows(window, steps))
+        return int(self.measured(window, steps).sum())
+
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        return self.encode_series(window, series(window, answers, k))
+
+    def encode_series(self, window: WindowFamily, exact: IntArray) -> IntArray:
+        """The map applied to the exact series of a family, shape (windows, ...), as one or in each period."""
+        if isinstance(window, Tumbling):
+            return self.map.encode(exact)
+        lengths = sizes(_in_periods(window), len(exact))
+        ends = np.cumsum(lengths)
+        places = np.minimum(ends - lengths + np.arange(self.most)[:, None], ends - 1)
+        return apply_along_each(self.map.encode, exact[places])[self.measured(window, len(exact))]
+
+    def measured(self, window: WindowFamily, steps: int) -> NDArray[np.bool_]:
+        """Marks the rows that are measured of the counts to date of each period, shape (periods, rows of the map)."""
+        lengths = sizes(_in_periods(window), steps)[:, None]
+        rows = np.arange(self.map.rows(self.most))
+        return np.asarray((rows < lengths) | self.continued)
+
+    # --- Step by step ---
 
     @property
     def causal(self) -> CausalMap:
         """The map of a stream."""
-        return self.map
+        return self.map  # type: ignore[return-value]
 
     def _require_planned(self, window: PeriodFamily, step: int, memory: Memory) -> None:
         """Check that a step follows those before it in the calendar that the certificate counts on.
@@ -110,15 +147,15 @@ class SeriesInPeriods(StepShape):
 
     def rows_at(self, window: WindowFamily, step: int) -> int:
         position = self.position(window, step)
-        return 0 if position is None else self.map.rows_at(position)
+        return 0 if position is None else self.causal.rows_at(position)
 
     def fresh(self) -> Memory:
         """The map's memory before its first position, of one lane, and the place of a step in its period."""
-        return self.map.fresh(1) | {"place": np.zeros(1, dtype=np.int64)}
+        return self.causal.fresh(1) | {"place": np.zeros(1, dtype=np.int64)}
 
     def _own(self, position: int, memory: Memory) -> Memory:
         """The memory of the map; at the first step of a period one of nothing."""
-        return self.map.fresh(1) if position == 1 else memory
+        return self.causal.fresh(1) if position == 1 else memory
 
     def encode_step(
         self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
@@ -129,8 +166,14 @@ class SeriesInPeriods(StepShape):
         if position is None:
             return np.zeros(0, dtype=np.int64), memory | place
         newest = _newest(window, answers, k)
-        measured, after = self.map.encode_step(position, newest, self._own(position, memory))
+        measured, after = self.causal.encode_step(position, newest, self._own(position, memory))
         return measured.ravel(), after | place
+
+
+def apply_along_each(apply: Callable[[IntArray], IntArray], columns: IntArray) -> IntArray:
+    """A function of columns, shape (n, columns), applied to an array of shape (n, periods, ...): by period and row."""
+    applied = apply(columns.reshape(len(columns), -1))
+    return np.moveaxis(applied.reshape(len(applied), *columns.shape[1:]), 1, 0)
 
 
 def _in_periods(window: WindowFamily) -> PeriodFamily:
@@ -238,24 +281,18 @@ def periods_met_at_most(fewest: int, span: int) -> int:
 
 def _layout_of_case(case: Case) -> Layout | None:
     """The periods that a measurement is for; None where it is for others."""
-    measured, problem = case.measured, case.problem
-    if isinstance(measured, SeriesInPeriods):
-        known = case.steps == measured.last and measured.fewest >= 1
-        layout = layout_of(problem, case.steps, measured.fewest, measured.most) if known else None
-        return None if layout is None or layout.changed is None or layout.longest > measured.most else layout
-    assert isinstance(problem.window, PeriodFamily)
-    if isinstance(measured, Repeated) and measured.lengths != tuple(sizes(problem.window, problem.steps).tolist()):
+    shape: SeriesInPeriods = case.measured
+    if case.steps != shape.last or shape.fewest < 1:
         return None
-    return layout_of(problem, problem.steps, 0, 0)
+    layout = layout_of(case.problem, case.steps, shape.fewest, shape.most)
+    return None if layout.changed is None or layout.longest > shape.most else layout
 
 
 def _series_case(case: Case, layout: Layout) -> Case:
     """The case of the one series that stands for all periods; a map of a stream is read as far as a period may last."""
-    shape = case.measured
-    longest = shape.most if isinstance(shape, SeriesInPeriods) else layout.longest
-    steps = layout.count if isinstance(case.problem.window, Tumbling) else longest
-    measured = shape.map if isinstance(shape, SeriesInPeriods | Repeated) else shape
-    return replace(case, problem=series_of(case.problem, layout), measured=measured, steps=steps)
+    shape: SeriesInPeriods = case.measured
+    steps = layout.count if isinstance(case.problem.window, Tumbling) else shape.most
+    return replace(case, problem=series_of(case.problem, layout), measured=shape.map, steps=steps)
 
 
 @rule(
@@ -263,10 +300,7 @@ def _series_case(case: Case, layout: Layout) -> Case:
     Tumbling,
     ALL_UNITS,
     (GAUSSIAN, LAPLACE),
-    (
-        *(Filter, Identity, AnchoredDifferences, MatrixCounter, OffsetFilter),
-        *(TentTree, CausalTree, EndlessCounter, SeriesInPeriods),
-    ),
+    SeriesInPeriods,
     when="a rule for rolling counts of length 1",
 )
 def tumbling_bound(case: Case) -> int | None:
@@ -287,7 +321,7 @@ def tumbling_bound(case: Case) -> int | None:
     ToDate,
     EventLevel,
     (GAUSSIAN, LAPLACE),
-    (Repeated, SeriesInPeriods),
+    SeriesInPeriods,
     when="a rule for cumulative counts",
 )
 def to_date_event(case: Case) -> int | None:
@@ -306,7 +340,7 @@ def to_date_event(case: Case) -> int | None:
     ToDate,
     ITEM_UNITS,
     (GAUSSIAN, LAPLACE),
-    (Repeated, SeriesInPeriods),
+    SeriesInPeriods,
     when="costs of a line for the map",
 )
 def to_date_on_lines(case: Case) -> int | None:
@@ -318,7 +352,7 @@ def to_date_on_lines(case: Case) -> int | None:
     longest, costs = once.horizon, line_costs(once, once.steps)
     if costs is None or layout.changed is None:
         return None
-    if isinstance(case.measured, Repeated) and not case.measured.causal:
+    if case.measured.continued:
         # Rows beyond the end of a period are measured too: a change may move all that the map makes of it.
         costs = 0, max(costs)
     span = unit.steps if isinstance(unit, ItemPerPeriod) else layout.changed * longest

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.periods import first_steps, sizes
-from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import Cumulative, LostItems, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.kernel.accounting import JOINT
 from dpwindows.kernel.advice import Advise
@@ -24,7 +24,7 @@ from dpwindows.kernel.rules import Case, certify
 
 @dataclass(frozen=True)
 class Series(StepShape):
-    """Counts of any family but `any` as one series over time; in a stream cumulative and rolling counts.
+    """Cumulative and rolling counts as one series over time, and the number of items that lost something.
 
     The map of a stream is a causal one; only such a map has steps to encode.
     """
@@ -32,10 +32,10 @@ class Series(StepShape):
     map: IntegerMap
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the map along time, for the periods of the windows, or under noise of all numbers."""
+        """The certificate of the map along time, or under noise of all numbers."""
         case = Case(problem, self.map, horizon, advise)
-        # What is not followed step by step may change as a whole.
-        whole = problem.law in JOINT or isinstance(problem.window, PeriodFamily)
+        # What is drawn for as a whole is charged for as a whole.
+        whole = problem.law in JOINT
         return Certificate(*certify(case), self.rows(problem.window, problem.steps) if whole else count_moved(case))
 
     def rows(self, window: WindowFamily, steps: int) -> int:

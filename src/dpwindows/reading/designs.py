@@ -57,7 +57,7 @@ class ToDateReader(Reader):
         super().__init__(design)
         assert isinstance(self.window, ToDate)
         self._longest, self._each = shape.most, series_reader(shape.map, shape.most)
-        self._measured, self._lengths = shape.measured(self.window, self.steps), sizes(self.window, self.steps)
+        self._measured, self._lengths = shape.rows_measured(self.window, self.steps), sizes(self.window, self.steps)
 
     def decode(self, measured: FloatArray) -> FloatArray:
         full = np.zeros((*self._measured.shape, *measured.shape[1:]))

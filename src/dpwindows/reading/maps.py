@@ -30,7 +30,7 @@ def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
             return AnchoredReader(measured, length)
         case TentTree():
             return TentReader(measured)
-    return StepsReader(step_reader(measured), length)  # type: ignore[arg-type]  # the others are causal
+    return StepsReader(step_reader(measured), length)
 
 
 @lru_cache(maxsize=_KEPT)

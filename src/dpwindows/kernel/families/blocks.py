@@ -12,15 +12,12 @@ from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Shape
 from dpwindows.kernel.families.starts import Block, Starts, blocks_of
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify, rule
+from dpwindows.kernel.rules import Case, rule
 
 
 @dataclass(frozen=True)
@@ -54,17 +51,11 @@ class Blocks(Shape):
         blocks = blocks_of(steps, longest_window(window, steps), self.width)
         return [(block, self.by_length[block.starts], self.by_length[block.ends]) for block in blocks]
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the two trees over all blocks.
-
-        Raises:
-            NotCertifiedError: no proof covers it, or no tree is as long as an axis.
-        """
-        try:
-            bound, proof = certify(Case(problem, self, horizon, advise))
-        except KeyError:
-            raise NotCertifiedError(problem, *self.trees) from None
-        return Certificate(bound, proof, moved=self.rows(problem.window, problem.steps))
+    def is_for(self, case: Case) -> bool:
+        """There is a tree as long as every axis."""
+        steps = case.problem.steps
+        blocks = blocks_of(steps, longest_window(case.problem.window, steps), self.width)
+        return self.by_length.keys() >= {size for block in blocks for size in (block.starts, block.ends)}
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         axes = self.list_blocks(window, steps)

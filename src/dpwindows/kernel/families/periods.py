@@ -30,8 +30,6 @@ from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tum
 from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.ask.zones import Int64Array
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.families.lines import Line, Lines, count_moved, line_costs, lines_bound
 from dpwindows.kernel.families.series import series
@@ -65,30 +63,26 @@ class SeriesInPeriods(StepShape):
         every = sizes(window, steps)
         return cls(measured, int(every[1:-1].min(initial=steps)), int(every.max()), steps, continued)
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the map for all periods.
+    def is_for(self, case: Case) -> bool:
+        """The calendar has no other periods than the certificate counts on."""
+        return _layout_of_case(case) is not None
 
-        Raises:
-            NotCertifiedError: no proof covers it, or the shape is one for other periods.
-        """
-        case = Case(problem, self, horizon, advise)
+    def moved(self, case: Case) -> int:
+        """What is moved in one period, in every period that a change can meet."""
         layout = _layout_of_case(case)
-        if layout is None or layout.changed is None:
-            raise NotCertifiedError(problem, self)
-        moved = count_moved(_series_case(case, layout)) * (
-            1 if isinstance(problem.window, Tumbling) else layout.changed
-        )
-        if horizon is not None and not self.continued:
-            # A number for each window, of which none but one ends at any step.
-            moved = min(moved, horizon)
-        return Certificate(*certify(case), moved)
+        assert layout is not None
+        assert layout.changed is not None
+        periods = 1 if isinstance(case.problem.window, Tumbling) else layout.changed
+        moved = count_moved(_series_case(case, layout)) * periods
+        # Without rows beyond a period there is a number for each window, and no two windows end at one step.
+        return moved if case.steps is None or self.continued else min(moved, case.steps)
 
     # --- All at once ---
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         if isinstance(window, Tumbling):
             return self.map.rows(count_windows(window, steps))
-        return int(self.measured(window, steps).sum())
+        return int(self.rows_measured(window, steps).sum())
 
     def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
         return self.encode_series(window, series(window, answers, k))
@@ -100,9 +94,9 @@ class SeriesInPeriods(StepShape):
         lengths = sizes(_in_periods(window), len(exact))
         ends = np.cumsum(lengths)
         places = np.minimum(ends - lengths + np.arange(self.most)[:, None], ends - 1)
-        return apply_along_each(self.map.encode, exact[places])[self.measured(window, len(exact))]
+        return apply_along_each(self.map.encode, exact[places])[self.rows_measured(window, len(exact))]
 
-    def measured(self, window: WindowFamily, steps: int) -> NDArray[np.bool_]:
+    def rows_measured(self, window: WindowFamily, steps: int) -> NDArray[np.bool_]:
         """Marks the rows that are measured of the counts to date of each period, shape (periods, rows of the map)."""
         lengths = sizes(_in_periods(window), steps)[:, None]
         rows = np.arange(self.map.rows(self.most))

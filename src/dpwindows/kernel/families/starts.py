@@ -11,16 +11,14 @@ from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
+from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.families.lines import Lines, line_costs, lines_bound, lines_of_starts
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory, require_positive
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import ITEM_UNITS, Case, certify, rule
+from dpwindows.kernel.rules import ITEM_UNITS, Case, rule
 
 # Starts whose windows are read at a time, at least.
 _AT_ONCE = 256
@@ -91,19 +89,15 @@ class Starts(StepShape):
         """The most blocks that hold windows with any one step."""
         return -(-(self.extent if horizon is None else min(self.extent, horizon)) // self.width)
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the two maps for every block.
+    def is_for(self, case: Case) -> bool:
+        """The windows that are asked for are as long as those that are measured."""
+        return self.longest == longest_window(case.problem.window, case.steps or self.longest)
 
-        Raises:
-            NotCertifiedError: no proof covers it, or the shape is one for another length.
-        """
-        if self.longest != longest_window(problem.window, horizon or self.longest):
-            raise NotCertifiedError(problem, self)
-        case = Case(problem, self, horizon, advise)
-        bound, proof = certify(case)
+    def moved(self, case: Case) -> int:
+        """All windows of the starts, or all numbers of the blocks, that a change can meet."""
         if self.by_start:
-            return Certificate(bound, proof, lines_bound(_lines(case), range(self.longest + 1), 1))
-        return Certificate(bound, proof, self.blocks_met(horizon) * self.extent * self.lanes)
+            return lines_bound(_lines(case), range(self.longest + 1), 1)
+        return self.blocks_met(case.steps) * self.extent * self.lanes
 
     def _rows_of(self, first: int, steps: int) -> int:
         return self.lanes * self.map.rows(self.extent if self.continued else min(self.extent, steps - first + 1))

@@ -62,7 +62,7 @@ class GroupedAnswers(Protocol):
 def alike_in_groups(bound: int, most: int) -> int:
     """Neighbours whose logs differ in at most `most` groups, in each of them as neighbours by the same unit do.
 
-    *Proof.* Where a group's log differs its block moves by at most `bound`, and elsewhere not at all. Such neighbours are:
+    *Proof.* Where a group's log differs its block moves by at most `bound`, elsewhere not at all. Such neighbours are:
 
     - *One occurrence added or removed*, each row in the group of its own values. It belongs to a row, the row has one
       value in each group column, and the groups of a level are disjoint sets of values: the row is counted in one group

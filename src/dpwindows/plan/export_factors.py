@@ -210,7 +210,7 @@ def _compressed(design: Design) -> Arrays:
     problem = reader.inner_design.problem
     first, last = window_steps(problem.window, problem.steps)
     arrays = {**inner, "first": first, "last": last}
-    return {"nearest": reader.nearest.position, **{f"inner/{name}": array for name, array in arrays.items()}}
+    return {"nearest": reader.nearest, **{f"inner/{name}": array for name, array in arrays.items()}}
 
 
 def _series_tree(tree: RangeTree) -> Arrays:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,31 +106,6 @@ class StartsReader(StepDesignReader):
 # --- Blocks that are read by themselves -------------------------------------------------------------------------------
 
 
-class BlockReader(Protocol):
-    """How one block of windows is read: squares are by start and end."""
-
-    @property
-    def rows(self) -> int:
-        """How many numbers are measured of the block."""
-        ...
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        """Estimates, shape (starts, ends), from numbers of shape (rows,)."""
-        ...
-
-    def variance(self) -> FloatArray:
-        """Variances of the estimates, shape (starts, ends)."""
-        ...
-
-    def fourth_moment(self) -> FloatArray | None:
-        """Fourth moments of their weights; None where they are not worked out."""
-        ...
-
-    def transposed(self, square: FloatArray) -> FloatArray:
-        """What a combination of estimates puts on each number measured."""
-        ...
-
-
 @dataclass(frozen=True)
 class TwoTreesReader:
     """Both trees undone; ends were measured last to first."""
@@ -147,16 +121,16 @@ class TwoTreesReader:
         numbers = measured.reshape(self.ends.shape[0], self.starts.shape[0])
         return self.starts.decode(self.ends.decode(numbers).T)[:, ::-1]
 
-    def variance(self) -> FloatArray:
-        return np.outer(self.starts.variance(), self.ends.variance()[::-1])
-
-    def fourth_moment(self) -> FloatArray | None:
-        starts, ends = self.starts.fourth_moment(), self.ends.fourth_moment()
+    def moment(self, power: int) -> FloatArray | None:
+        starts, ends = self.starts.moment(power), self.ends.moment(power)
         return None if starts is None or ends is None else np.outer(starts, ends[::-1])
 
     def transposed(self, square: FloatArray) -> FloatArray:
         """With S and E the two decoders, estimates are `S (E P)'` of the numbers P: V on them puts `E'(S'V)'` on P."""
         return self.ends.transposed(self.starts.transposed(square[:, ::-1]).T).ravel()
+
+
+BlockReader = TwoTreesReader | CrossedReader
 
 
 class BlocksReader(Reader):
@@ -180,7 +154,7 @@ class BlocksReader(Reader):
 
     def moment(self, power: int) -> FloatArray | None:
         """None where a block is too large for it."""
-        known = {own: own.variance() if power == 2 else own.fourth_moment() for own in {own for _, own in self.blocks}}
+        known = {own: own.moment(power) for own in {own for _, own in self.blocks}}
         squares = [moment for _, own in self.blocks if (moment := known[own]) is not None]
         return self._asked(squares) if len(squares) == len(self.blocks) else None
 

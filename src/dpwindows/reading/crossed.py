@@ -82,6 +82,10 @@ class CrossedReader:
         by_start, by_end, eigenvalues = self._factors
         return np.asarray(by_start @ ((by_start.T @ right @ by_end) / eigenvalues) @ by_end.T)
 
+    def moment(self, power: int) -> FloatArray | None:
+        """Second or fourth moments of the weights of the estimates, shape (starts, ends)."""
+        return self.variance() if power == 2 else self.fourth_moment()
+
     def variance(self) -> FloatArray:
         """Variance of the estimates asked for, shape (starts, ends); 0 for the rest."""
         by_start, by_end, eigenvalues = self._factors

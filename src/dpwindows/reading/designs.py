@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from dpwindows.ask.periods import place_of, sizes
@@ -15,7 +13,7 @@ from dpwindows.kernel.families.periods import SeriesInPeriods, apply_along_each
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.integer_maps import Memory
-from dpwindows.reading.grouped import Nearest, nearest_windows
+from dpwindows.reading.grouped import nearest_windows
 from dpwindows.reading.maps import series_reader, step_reader
 from dpwindows.reading.matrix_filters import MatrixFilterReader
 from dpwindows.reading.moments import FloatArray
@@ -169,26 +167,21 @@ class GroupedReader(Reader):
     def __init__(self, shape: GroupedSteps, design: Design) -> None:
         super().__init__(design)
         self.inner_design, self.inner = shape.inner, of(shape.inner)
-        self._size = shape.size
-
-    @cached_property
-    def nearest(self) -> Nearest:
-        """For each window the inner estimate that answers it, and the steps moved."""
-        return nearest_windows(self.window, self.steps, self._size, self.inner_design.problem)
+        # For each window the inner estimate that answers it, and how many steps its two ends were moved, together.
+        self.nearest, self._moved = nearest_windows(self.window, self.steps, shape.size, shape.inner.problem)
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        return self.inner.decode(measured)[self.nearest.position]
+        return self.inner.decode(measured)[self.nearest]
 
     def moment(self, power: int) -> FloatArray | None:
         moment = self.inner.moment(power)
-        return None if moment is None else moment[self.nearest.position]
+        return None if moment is None else moment[self.nearest]
 
     def bias_bound(self) -> FloatArray:
-        """How many steps the two ends of each window were moved, together."""
-        return self.nearest.moved
+        return self._moved
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        of_groups = np.bincount(self.nearest.position, self.canonical(coefficients))
+        of_groups = np.bincount(self.nearest, self.canonical(coefficients))
         first, last = window_steps(self.inner.window, self.inner.steps)
         inner = {(int(first[at]), int(last[at])): float(of_groups[at]) for at in np.flatnonzero(of_groups)}
         return self.inner.noise_weights(inner)

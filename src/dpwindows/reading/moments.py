@@ -75,14 +75,6 @@ class StepReader(ABC):
             known = self._known[power] = self.work_out(1 << (count - 1).bit_length(), power)
         return known[:count]
 
-    def variance(self, count: int) -> FloatArray:
-        """Variance of the estimates at positions 1..count."""
-        return self.moment(count, 2)
-
-    def fourth_moment(self, count: int) -> FloatArray:
-        """Fourth moment of their weights at positions 1..count."""
-        return self.moment(count, 4)
-
     def decode(self, measured: FloatArray) -> FloatArray:
         """Estimates at all positions, shape (positions, ...), from the numbers of one position after another."""
         numbers = measured.reshape(len(measured), -1)

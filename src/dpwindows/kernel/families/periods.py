@@ -65,15 +65,14 @@ class SeriesInPeriods(StepShape):
 
     def is_for(self, case: Case) -> bool:
         """The calendar has no other periods than the certificate counts on."""
-        return _layout_of_case(case) is not None
+        return _as_series(case) is not None
 
     def moved(self, case: Case) -> int:
         """What is moved in one period, in every period that a change can meet."""
-        layout = _layout_of_case(case)
-        assert layout is not None
-        assert layout.changed is not None
-        periods = 1 if isinstance(case.problem.window, Tumbling) else layout.changed
-        moved = count_moved(_series_case(case, layout)) * periods
+        found = _as_series(case)
+        assert found is not None, "`is_for` says so"
+        layout, once = found
+        moved = count_moved(once) * (1 if isinstance(case.problem.window, Tumbling) else layout.changed or 1)
         # Without rows beyond a period there is a number for each window, and no two windows end at one step.
         return moved if case.steps is None or self.continued else min(moved, case.steps)
 
@@ -208,19 +207,20 @@ def layout_of(problem: Problem, horizon: int | None, fewest: int, most: int) -> 
     Args:
         problem: its window is a family with periods, its unit says what a neighbour is.
         horizon: the number of steps, None if there is no end.
-        fewest: a lower bound on the steps of any period but the first and the last; 0 if the calendar alone says it.
-        most: an upper bound on the steps of any period; read without a horizon only.
+        fewest: a lower bound on the steps of any period but the first and the last.
+        most: an upper bound on the steps of any period; with a horizon the calendar says it.
     """
     window, unit = problem.window, problem.unit
     assert isinstance(window, PeriodFamily)
     if horizon is None:
-        spanned = periods_met_at_most(fewest, unit.steps) if isinstance(unit, ItemPerPeriod) else None
-        return Layout(None, most, 1 if isinstance(unit, EventLevel) else spanned, fewest)
-    firsts = first_steps(window, horizon)
-    spanned = periods_met(firsts, horizon, unit.steps) if isinstance(unit, ItemPerPeriod) else len(firsts)
-    every = sizes(window, horizon)
-    between = int(every[1:-1].min(initial=fewest or horizon))
-    return Layout(len(firsts), int(every.max()), 1 if isinstance(unit, EventLevel) else spanned, between)
+        count, longest, between, spanned = None, most, fewest, None
+        if isinstance(unit, ItemPerPeriod):
+            spanned = periods_met_at_most(fewest, unit.steps)
+    else:
+        firsts, every = first_steps(window, horizon), sizes(window, horizon)
+        count, longest, between = len(firsts), int(every.max()), int(every[1:-1].min(initial=fewest))
+        spanned = periods_met(firsts, horizon, unit.steps) if isinstance(unit, ItemPerPeriod) else count
+    return Layout(count, longest, 1 if isinstance(unit, EventLevel) else spanned, between)
 
 
 def series_of(problem: Problem, layout: Layout) -> Problem:
@@ -273,20 +273,17 @@ def periods_met_at_most(fewest: int, span: int) -> int:
 # --- Certificates -----------------------------------------------------------------------------------------------------
 
 
-def _layout_of_case(case: Case) -> Layout | None:
-    """The periods that a measurement is for; None where it is for others."""
+def _as_series(case: Case) -> tuple[Layout, Case] | None:
+    """How the periods lie, and the case of the one series that stands for all; None for a shape of other periods."""
     shape: SeriesInPeriods = case.measured
     if case.steps != shape.last or shape.fewest < 1:
         return None
     layout = layout_of(case.problem, case.steps, shape.fewest, shape.most)
-    return None if layout.changed is None or layout.longest > shape.most else layout
-
-
-def _series_case(case: Case, layout: Layout) -> Case:
-    """The case of the one series that stands for all periods; a map of a stream is read as far as a period may last."""
-    shape: SeriesInPeriods = case.measured
+    if layout.changed is None or layout.longest > shape.most:
+        return None
+    # A map to date is read as far as a period may last.
     steps = layout.count if isinstance(case.problem.window, Tumbling) else shape.most
-    return replace(case, problem=series_of(case.problem, layout), measured=shape.map, steps=steps)
+    return layout, replace(case, problem=series_of(case.problem, layout), measured=shape.map, steps=steps)
 
 
 @rule(
@@ -306,8 +303,8 @@ def tumbling_bound(case: Case) -> int | None:
     periods they meet, which are consecutive. So a bound for these neighbours is one for the tumbling counts.
     (Measured directly at event level it is 1: one window changes, for one threshold.) QED.
     """
-    layout = _layout_of_case(case)
-    return None if layout is None else certify(_series_case(case, layout))[0]
+    found = _as_series(case)
+    return None if found is None else certify(found[1])[0]
 
 
 @rule(
@@ -325,8 +322,8 @@ def to_date_event(case: Case) -> int | None:
     cumulative counts of the period's own log, which gains or loses one occurrence. A shorter period is a longer one
     that is cut, or that goes on without events. QED.
     """
-    layout = _layout_of_case(case)
-    return None if layout is None else certify(_series_case(case, layout))[0]
+    found = _as_series(case)
+    return None if found is None else certify(found[1])[0]
 
 
 @rule(
@@ -339,10 +336,10 @@ def to_date_event(case: Case) -> int | None:
 )
 def to_date_on_lines(case: Case) -> int | None:
     """Counts to date of items: a forward line for each period that a change meets."""
-    layout, unit = _layout_of_case(case), case.problem.unit
-    if layout is None:
+    found, unit = _as_series(case), case.problem.unit
+    if found is None:
         return None
-    once = _series_case(case, layout)
+    layout, once = found
     longest, costs = once.horizon, line_costs(once, once.steps)
     if costs is None or layout.changed is None:
         return None

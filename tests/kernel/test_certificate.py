@@ -7,19 +7,18 @@ happen to stay where the bounds are right. `pytest -s` prints what was met.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, Tumbling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
+from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
@@ -38,12 +37,10 @@ from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
-from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search.witnesses import with_witness
 from tests.kernel.made_up import Draw
 from tests.kernel.truth import worst
-from tests.single_item import SingleItem
 
 # Designs drawn for each shape and horizon; about half of them are refused.
 _TRIALS = 120
@@ -337,45 +334,6 @@ def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
             _ = StepDesign(problem, Series(rows), "", horizon=horizon).certificate
     with pytest.raises(NotCertifiedError):
         _ = Design(problem, Series(rows), "").certificate
-
-
-class Boastful(Series):
-    """A shape of somebody else, which states a bound of its own."""
-
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        return Certificate(1, "trust me", 1)
-
-
-@dataclass(frozen=True)
-class BoastfulDesign(Design):
-    """A design of somebody else, which states a bound of its own."""
-
-    @property
-    def certificate(self) -> Certificate:
-        return Certificate(1, "trust me", 1)
-
-
-def test_the_kernel_measures_no_shape_that_answers_for_itself() -> None:
-    problem = asked(Cumulative(), LAPLACE)
-    inner = replace(problem, steps=2)
-    boastful: tuple[Design, ...] = (
-        BoastfulDesign(problem, Series(Identity()), ""),
-        Design(problem, Boastful(Identity()), ""),
-        StepDesign(problem, Boastful(Identity()), "", horizon=4),
-        Design(problem, GroupedSteps(2, BoastfulDesign(inner, Series(Identity()), "")), "compressed"),
-        Design(problem, GroupedSteps(2, Design(inner, Boastful(Identity()), "")), "compressed"),
-        Design(
-            problem,
-            GroupedSteps(
-                1, Design(problem, GroupedSteps(2, BoastfulDesign(inner, Series(Identity()), "")), "compressed")
-            ),
-            "compressed",
-        ),
-    )
-    answers = SingleItem((1, 0, 0, 1))
-    for design in boastful:
-        with pytest.raises(ValueError, match="its own shapes only, not Boastful"):
-            measure([Measurement(design, LAPLACE, 1.0)], PureDP(1.0), answers)
 
 
 class Longer(Rolling):

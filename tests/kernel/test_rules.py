@@ -337,8 +337,10 @@ def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> 
     for unit, law in itertools.product(UNITS, (GAUSSIAN, LAPLACE)):
         problem = Problem(window, STEPS, (1,), unit, law, 1.0)
         for name, cut in itertools.product(AXES, (True, False)):
-            with pytest.raises(NotCertifiedError):
-                _ = Design(problem, Starts(STEPS, on_axis(name, STEPS), continued=not cut), "").certificate
+            shape = Starts(STEPS, on_axis(name, STEPS), continued=not cut)
+            for design in (Design(problem, shape, ""), StepDesign(problem, shape, "", horizon=STEPS)):
+                with pytest.raises(NotCertifiedError):
+                    _ = design.certificate
 
 
 def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:

@@ -95,6 +95,10 @@ class StepShape(Shape):
     def rows_at(self, window: WindowFamily, step: int) -> int:
         """How many numbers are measured of each threshold at a step."""
 
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        """Those of all steps."""
+        return sum(self.rows_at(window, step) for step in range(1, steps + 1))
+
     @abstractmethod
     def fresh(self) -> Memory:
         """The memory before step 1."""

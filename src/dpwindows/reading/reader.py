@@ -12,7 +12,7 @@ import numpy as np
 from dpwindows.ask.queries import AnyWindow, RollingTogether
 from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.errors import InputError
-from dpwindows.kernel.designs import Design, Shape, StepDesign
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.moments import FloatArray
 
@@ -109,10 +109,10 @@ def of(design: Design) -> Reader:
 
 
 Make = TypeVar("Make", bound=Callable[[Any, Any], Reader])
-_READERS: dict[type[Shape], Callable[[Any, Any], Reader]] = {}
+_READERS: dict[type, Callable[[Any, Any], Reader]] = {}
 
 
-def reads(shape: type[Shape]) -> Callable[[Make], Make]:
+def reads(shape: type) -> Callable[[Make], Make]:
     """Register what makes the reader of designs of a shape."""
 
     def register(make: Make) -> Make:

@@ -72,7 +72,8 @@ class SeriesInPeriods(StepShape):
         found = _as_series(case)
         assert found is not None, "`is_for` says so"
         layout, once = found
-        moved = count_moved(once) * (1 if isinstance(case.problem.window, Tumbling) else layout.changed or 1)
+        assert layout.changed is not None
+        moved = count_moved(once) * (1 if isinstance(case.problem.window, Tumbling) else layout.changed)
         # Without rows beyond a period there is a number for each window, and no two windows end at one step.
         return moved if case.steps is None or self.continued else min(moved, case.steps)
 

@@ -69,7 +69,7 @@ class Shape(ABC):
 
     def moved(self, case: Case) -> int:
         """The most numbers of one threshold that one neighbour can change; all, where nothing less is known."""
-        return self.rows(case.problem.window, case.problem.steps)
+        return self.rows(case.problem.window, case.horizon)
 
     @abstractmethod
     def rows(self, window: WindowFamily, steps: int) -> int:

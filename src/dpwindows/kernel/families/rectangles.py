@@ -149,25 +149,27 @@ def chain_costs(norms: Sequence[int], places: int, weights: Sequence[int]) -> li
     """
     cells = min(max(_CELLS // len(weights), _LEAST_CELLS), _MOST_CELLS // (places * len(weights)))
     lengths = Lengths.of(places, math.isqrt(cells))
-    tables = Norms.of(norms, (_BITS - (16 * sum(weights)).bit_length()) // 2)
+    shift = max(0, norms[-1].bit_length() - (_BITS - (16 * sum(weights)).bit_length()) // 2)
+    up = np.array([-(-norm >> shift) for norm in norms], dtype=np.int64)
+    down = np.array([norm >> shift for norm in norms], dtype=np.int64)
     best = [[4 * weights[0] * norm**2 for norm in norms[: places + 1]]]
     values = np.full((places + 1, len(lengths.low)), _NEVER, dtype=np.int64)
     for column, (low, high) in enumerate(lengths):
-        values[low:, column] = 4 * weights[0] * tables.up[high] ** 2
+        values[low:, column] = 4 * weights[0] * up[high] ** 2
     for i, weight in enumerate(weights[1:], 1):
-        values = _longer(values, tables, lengths, weight, first=i == 1)
+        values = _longer(values, (up, down), lengths, weight, first=i == 1)
         largest = values.max(axis=1)
-        best.append([max(old, int(new) << 2 * tables.shift) for old, new in zip(best[-1], largest, strict=True)])
+        best.append([max(old, int(new) << 2 * shift) for old, new in zip(best[-1], largest, strict=True)])
     return best
 
 
-def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, first: bool) -> Table:
+def _longer(values: Table, norms: tuple[Table, Table], lengths: Lengths, weight: int, *, first: bool) -> Table:
     """The values of chains with one interval more; `first` where there is nothing beyond its neighbour.
 
     Values have the shape (places + 1, classes): the most places that are used, and the class of the last interval.
+    Norms are rounded up, and down.
     """
-    up, down = tables.up, tables.down
-    longer = np.full_like(values, _NEVER)
+    (up, down), longer = norms, np.full_like(values, _NEVER)
     most = lengths.largest_sum(np.arange(len(values)))
     for column, (low, high) in enumerate(lengths):
         # Neighbours for which there are places left.
@@ -183,22 +185,6 @@ def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, firs
             charged += 2 * weight * beyond**2
         longer[low:, column] = charged.max(axis=1) + 4 * weight * up[high] ** 2
     return np.where(longer < 0, _NEVER, longer)
-
-
-@dataclass(frozen=True)
-class Norms:
-    """q in units of `2^shift`, rounded up and down, with values of at most `bits` bits."""
-
-    up: Table
-    down: Table
-    shift: int
-
-    @classmethod
-    def of(cls, norms: Sequence[int], bits: int) -> Norms:
-        """From exact norms, in ascending order."""
-        shift = max(0, norms[-1].bit_length() - bits)
-        down = np.array([norm >> shift for norm in norms], dtype=np.int64)
-        return cls(np.array([-(-norm >> shift) for norm in norms], dtype=np.int64), down, shift)
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,11 @@ class StartsReader(StepDesignReader):
             part = measured[place : place + rows * lanes].reshape(rows, lanes)
             place += part.size
             by_lane, after = along.decode_step(position, part, own)
-            low, high = max(first, step - self._shape.longest + 1), min(first + self._shape.width - 1, step)
-            estimates.append(self._across.decode(by_lane)[::-1][low - first : max(low, high + 1) - first])
             memories.append(after)
+            if not self._shape.by_start:
+                low, high = max(first, step - self._shape.longest + 1), min(first + self._shape.width - 1, step)
+                by_lane = self._across.decode(by_lane)[::-1][low - first : max(low, high + 1) - first]
+            estimates.append(by_lane)
         return np.concatenate(estimates), {name: np.stack([own[name] for own in memories]) for name in memory}
 
     def moment(self, power: int) -> FloatArray | None:

@@ -99,6 +99,13 @@ class Starts(StepShape):
             return lines_bound(_lines(case), range(self.longest + 1), 1)
         return self.blocks_met(case.steps) * self.extent * self.lanes
 
+    def _encode_across(self, counts: IntArray) -> IntArray:
+        """The map across the counts of a block's starts, last start first; of later ones than are handed in 0."""
+        if self.by_start:
+            return counts
+        missing = np.zeros((self.width - len(counts), *counts.shape[1:]), dtype=np.int64)
+        return self.across.encode(np.concatenate([missing, counts]))
+
     def _rows_of(self, first: int, steps: int) -> int:
         return self.lanes * self.map.rows(self.extent if self.continued else min(self.extent, steps - first + 1))
 
@@ -111,12 +118,10 @@ class Starts(StepShape):
         for read in blocks_of(answers.steps, self.longest, -(-max(self.longest, _AT_ONCE) // self.width) * self.width):
             square = answers.windows(k, read.first, read.starts, read.first, read.ends)
             for first in range(0, read.starts, self.width):
-                counts = square[first : first + self.width, first : first + self.extent]
-                # No window begins after the range.
-                counts = np.pad(counts, ((0, self.width - len(counts)), (0, 0)))[::-1]
+                counts = square[first : first + self.width, first : first + self.extent][::-1]
                 if self.continued:
                     counts = np.pad(counts, ((0, 0), (0, self.extent - counts.shape[1])), mode="edge")
-                encoded.append(self.map.encode(self.across.encode(counts).T).ravel())
+                encoded.append(self.map.encode(self._encode_across(counts).T).ravel())
         return np.concatenate(encoded)
 
     # --- Step by step ---
@@ -147,11 +152,10 @@ class Starts(StepShape):
         """The memory of no block: arrays of shape (0, ...), to which every block adds a row when it opens."""
         return without_rows(self.causal.fresh(self.lanes))
 
-    def _across_starts(self, answers: StepAnswers, k: int, first: int) -> IntArray:
-        """The numbers across a block's windows that end at the step, last start first; 0 from later starts."""
-        back = answers.step - np.arange(first, first + self.width)[::-1]
-        counts = np.where(back >= 0, answers.recent[k][np.maximum(back, 0)], 0)
-        return self.across.encode(counts.astype(np.int64))
+    def _newest(self, answers: StepAnswers, k: int, first: int) -> IntArray:
+        """The numbers across a block's windows that end at the step."""
+        back = answers.step - first
+        return self._encode_across(answers.recent[k][max(0, back - self.width + 1) : back + 1].astype(np.int64))
 
     def encode_step(
         self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
@@ -159,7 +163,7 @@ class Starts(StepShape):
         """What open blocks measure at a step, one after another, and their memories, a row for each."""
         blocks = self.open(answers.step, memory, self.causal.fresh(self.lanes))
         steps = [
-            self.causal.encode_step(answers.step - first + 1, self._across_starts(answers, k, first), own)
+            self.causal.encode_step(answers.step - first + 1, self._newest(answers, k, first), own)
             for first, own in blocks
         ]
         after = {name: np.stack([own[name] for _, own in steps]) for name in memory}

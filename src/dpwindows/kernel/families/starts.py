@@ -97,7 +97,7 @@ class Starts(StepShape):
         """All windows of the starts, or all numbers of the blocks, that a change can meet."""
         if self.by_start:
             return lines_bound(_lines(case), range(self.longest + 1), 1)
-        return self.blocks_met(case.steps) * self.extent * self.lanes
+        return self.blocks_met(case.steps) * min(self.extent, case.steps or self.extent) * self.lanes
 
     def _encode_across(self, counts: IntArray) -> IntArray:
         """The map across the counts of a block's starts, last start first; of later ones than are handed in 0."""

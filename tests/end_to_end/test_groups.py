@@ -123,7 +123,7 @@ def test_a_plan_says_the_error_of_each_group_and_of_totals() -> None:
     plan = run("plan", "--steps", "4", "--window", "cumulative", *LISTS, "--totals", "0.2", *EVENT).must_work()
     assert "each country" in plan.out
     assert "total" in plan.out
-    assert "group-of-an-event" in plan.out
+    assert "alike-in-groups" in plan.out
     alone = json.loads(run("plan", "--steps", "4", "--window", "cumulative", *EVENT, "--json").out)["queries"]
     grouped = json.loads(run("plan", "--steps", "4", "--window", "cumulative", *LISTS, *EVENT, "--json").out)["queries"]
     # The whole budget is each group's.

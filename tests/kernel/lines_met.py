@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpwindows.kernel.families.blocks import Block
 from dpwindows.kernel.families.crossed import CrossedFilters, crossed_lines
 from dpwindows.kernel.families.lines import filter_costs, lines_bound
+from dpwindows.kernel.families.starts import Block
 
 Crossing = tuple[Block, CrossedFilters]
 

@@ -7,21 +7,20 @@ happen to stay where the bounds are right. `pytest -s` prints what was met.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, Tumbling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
-from dpwindows.kernel.designs import Design, StepDesign, StepShape, horizon_of
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.certificate import NotCertifiedError
+from dpwindows.kernel.designs import Design, StepDesign, horizon_of
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -36,15 +35,12 @@ from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
-from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search.witnesses import with_witness
 from tests.kernel.made_up import Draw
 from tests.kernel.truth import worst
-from tests.single_item import SingleItem
 
 # Designs drawn for each shape and horizon; about half of them are refused.
 _TRIALS = 120
@@ -120,7 +116,6 @@ def steps_of_blocks(draw: Draw, steps: int) -> Design:
     # Without a horizon a window may be longer than the steps that are looked at.
     longest = longest_window(window, horizon or max(steps, window.max_length or 0))
     width = draw.whole(1, steps)
-    extent = width + longest - 1 if horizon is None else min(width + longest - 1, steps)
     alone: tuple[CausalMap, ...] = (
         Filter(draw.taps(steps + 1)),
         CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3))),
@@ -128,7 +123,7 @@ def steps_of_blocks(draw: Draw, steps: int) -> Design:
     )
     if draw.rng.random() < 0.5:
         ends = CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3)))
-        shape: StepShape = StepBlocks(longest, width, extent, draw.tree(width), ends)
+        shape = Starts(longest, ends, width=width, across=draw.tree(width))
     else:
         shape = Starts(longest, draw.one(*alone))
     return StepDesign(problem, shape, "drawn", horizon=horizon)
@@ -192,11 +187,11 @@ def understated() -> dict[str, Design]:
     return {
         "a filter for every start of an event": Design(four, Starts(4, Filter(LONG)), ""),
         "a filter on the ends of blocks": StepDesign(
-            replace(four, law=LAPLACE), StepBlocks(4, 4, 4, TentTree(4, ()), Filter(LONG)), "", horizon=4
+            replace(four, law=LAPLACE), Starts(4, Filter(LONG), width=4, across=TentTree(4, ())), "", horizon=4
         ),
         "another map on the starts of blocks": StepDesign(
             replace(four, law=LAPLACE),
-            StepBlocks(4, 4, 4, cast("TentTree", MatrixCounter(9 * np.eye(4, dtype=np.int64))), CausalTree(2, (1,))),
+            Starts(4, CausalTree(2, (1,)), width=4, across=MatrixCounter(9 * np.eye(4, dtype=np.int64))),
             "",
             horizon=4,
         ),
@@ -282,9 +277,8 @@ def other_numbers(four: Any) -> dict[str, Design]:
             replace(item, law=LAPLACE), Starts(4, TentTree(four, (1,), 3), continued=True), ""
         ),
         "the longest window of those inside": Design(asked(AnyWindow(4), GAUSSIAN), Nested(four, (9, -5)), ""),
-        "the longest window of blocks": StepDesign(windows, StepBlocks(four, 4, 4, tent, tree), "", horizon=4),
-        "the width of blocks in a stream": StepDesign(windows, StepBlocks(4, four, 4, tent, tree), "", horizon=4),
-        "the ends of blocks": StepDesign(windows, StepBlocks(4, 4, four, tent, tree), "", horizon=4),
+        "the longest window of blocks": StepDesign(windows, Starts(four, tree, width=4, across=tent), "", horizon=4),
+        "the width of blocks in a stream": StepDesign(windows, Starts(4, tree, width=four, across=tent), "", horizon=4),
         "the width of blocks": Design(windows, Blocks(four, (tent,)), ""),
         "the width of crossed blocks": Design(item, Crossed(four, (9, -5), (4, 4, 4, 4)), ""),
         "a weight of lines": Design(item, Crossed(4, (9, -5), (4, 4, 4, four)), ""),
@@ -309,9 +303,6 @@ def other_numbers(four: Any) -> dict[str, Design]:
         ),
         "the fewest steps of a period": StepDesign(
             periods, SeriesInPeriods(Filter((5, -1)), four, 4, None), "", horizon=None
-        ),
-        "the lengths of periods": Design(
-            asked(ToDate(4), GAUSSIAN), Series(Repeated(Filter((5, -1)), (four,), causal=True)), ""
         ),
         "a threshold": Design(presence, SeriesByThreshold((1, four), (matrix, matrix)), ""),
     }
@@ -343,45 +334,6 @@ def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
             _ = StepDesign(problem, Series(rows), "", horizon=horizon).certificate
     with pytest.raises(NotCertifiedError):
         _ = Design(problem, Series(rows), "").certificate
-
-
-class Boastful(Series):
-    """A shape of somebody else, which states a bound of its own."""
-
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        return Certificate(1, "trust me", 1)
-
-
-@dataclass(frozen=True)
-class BoastfulDesign(Design):
-    """A design of somebody else, which states a bound of its own."""
-
-    @property
-    def certificate(self) -> Certificate:
-        return Certificate(1, "trust me", 1)
-
-
-def test_the_kernel_measures_no_shape_that_answers_for_itself() -> None:
-    problem = asked(Cumulative(), LAPLACE)
-    inner = replace(problem, steps=2)
-    boastful: tuple[Design, ...] = (
-        BoastfulDesign(problem, Series(Identity()), ""),
-        Design(problem, Boastful(Identity()), ""),
-        StepDesign(problem, Boastful(Identity()), "", horizon=4),
-        Design(problem, GroupedSteps(2, BoastfulDesign(inner, Series(Identity()), "")), "compressed"),
-        Design(problem, GroupedSteps(2, Design(inner, Boastful(Identity()), "")), "compressed"),
-        Design(
-            problem,
-            GroupedSteps(
-                1, Design(problem, GroupedSteps(2, BoastfulDesign(inner, Series(Identity()), "")), "compressed")
-            ),
-            "compressed",
-        ),
-    )
-    answers = SingleItem((1, 0, 0, 1))
-    for design in boastful:
-        with pytest.raises(ValueError, match="its own shapes only, not Boastful"):
-            measure([Measurement(design, LAPLACE, 1.0)], PureDP(1.0), answers)
 
 
 class Longer(Rolling):

@@ -19,7 +19,6 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design, StepAnswers, StepDesign, StepShape
-from dpwindows.kernel.families.blocks import StepBlocks
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
@@ -65,15 +64,14 @@ def series_maps() -> list[CausalMap]:
 
 def window_shapes() -> Iterator[tuple[WindowFamily, StepShape]]:
     for longest, width in itertools.product((1, 3, 5), (1, 2, 5, 7)):
-        extent = width + longest - 1
         for tents in ((), (width // 2,)):
-            yield (
-                AnyWindow(longest),
-                StepBlocks(longest, width, extent, TentTree(width, tents, 4), CausalTree(2, (3, 2))),
-            )
-        yield AnyWindow(longest), StepBlocks(longest, width, extent, TentTree(width, (), 4), Filter(TAPS[:extent]))
+            across = TentTree(width, tents, 4)
+            yield AnyWindow(longest), Starts(longest, CausalTree(2, (3, 2)), width=width, across=across)
+        filtered = Starts(longest, Filter(TAPS[: width + longest - 1]), width=width, across=TentTree(width, (), 4))
+        yield AnyWindow(longest), filtered
     steps = WINDOW_STEPS
-    yield AnyWindow(), StepBlocks(steps, steps, steps, TentTree(steps, (steps // 3, 1), 9), CausalTree(3, (1, 2, 3)))
+    across = TentTree(steps, (steps // 3, 1), 9)
+    yield AnyWindow(), Starts(steps, CausalTree(3, (1, 2, 3)), width=steps, across=across)
     causal: tuple[CausalMap, ...] = (Identity(2), Filter(TAPS), Filter(TAPS[:2]), CausalTree(2, (3, 2)))
     for longest, along in itertools.product((1, 4), (*causal, AnchoredDifferences(2, 3, 2))):
         yield AnyWindow(longest), Starts(longest, along)

@@ -21,11 +21,9 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.groups import (
     Groups,
+    alike_in_groups,
     certify_groups,
-    group_of_an_event,
     groups_of_a_changed_item,
-    groups_of_a_changed_period,
-    groups_of_an_item,
 )
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import name_of
@@ -138,10 +136,10 @@ def truth(design: Design, by: Grouping, level: Level, most: int) -> int:
 WINDOWS: list[WindowFamily] = [Cumulative(), Rolling(2), AnyWindow()]
 LAWS: list[Law] = [GAUSSIAN, LAPLACE]
 PROOFS = {
-    EventLevel: name_of(group_of_an_event),
-    ItemAddRemove: name_of(groups_of_an_item),
+    EventLevel: name_of(alike_in_groups),
+    ItemAddRemove: name_of(alike_in_groups),
     ItemLevel: name_of(groups_of_a_changed_item),
-    ItemPerPeriod: name_of(groups_of_a_changed_period),
+    ItemPerPeriod: name_of(alike_in_groups),
 }
 # Steps, groups, and the most occurrences of one item in a step in a group.
 SIZES = [(2, 3, 1), (3, 2, 1)]
@@ -256,8 +254,7 @@ def test_a_level_of_another_grouping_is_not_certified() -> None:
 
 
 def test_the_formulas() -> None:
-    assert group_of_an_event(7) == 7
-    assert groups_of_an_item(7, most=3) == 21
+    assert alike_in_groups(7, most=3) == 21
     for changed, moved, groups, most in itertools.product((1, 5, 10), (1, 4, 12), range(1, 6), range(1, 6)):
         if most > groups:
             continue

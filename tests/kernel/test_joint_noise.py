@@ -85,7 +85,7 @@ def test_the_radius_and_uniform_numbers_make_the_law(law: Law, size: int) -> Non
         else:
             ways = list(box(size, radius))
         for z in ways:
-            found[z] += radii.weight(radius) / len(ways)  # type: ignore[assignment]
+            found[z] += (radii.slope * radius + 1) ** radii.power * ratio**radius / len(ways)
     assert set(found) == {z for z in box(size, most) if norm(law, z) <= most}
     for z, weight in found.items():
         beyond = range(most - norm(law, z) + 1)

@@ -31,7 +31,7 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, StepShape
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
@@ -42,7 +42,6 @@ from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
@@ -95,13 +94,11 @@ def released(problem: Problem) -> Iterator[tuple[str, Design]]:
     """Every kind of map in every shape of a release, by name."""
     window = problem.window
     if isinstance(window, PeriodFamily):
-        periods = tuple(sizes(window, STEPS).tolist())
+        periods = sizes(window, STEPS)
+        length = len(periods) if isinstance(window, Tumbling) else int(periods.max())
         for name in AXES:
-            if isinstance(window, Tumbling):
-                yield name, Design(problem, Series(on_axis(name, len(periods))), "")
-            else:
-                once = on_axis(name, max(periods))
-                yield name, Design(problem, Series(Repeated(once, periods, causal=False)), "")
+            shape = SeriesInPeriods.of_release(window, STEPS, on_axis(name, length), continued=True)
+            yield name, Design(problem, shape, "")
         return
     if not isinstance(window, AnyWindow):
         for name in AXES:
@@ -138,12 +135,10 @@ def streamed(problem: Problem, horizon: int | None) -> Iterator[tuple[str, Desig
     else:
         assert isinstance(window, AnyWindow)
         longest = window.max_length or STEPS
-        extent = WIDTH + longest - 1 if horizon is None else min(WIDTH + longest - 1, horizon)
         for name, along in ENDS.items():
             shapes[f"starts {name}"] = Starts(longest, along)
             for other in LENGTHS:
-                starts = cast("TentTree", on_axis(other, WIDTH))
-                shapes[f"blocks {other}, {name}"] = StepBlocks(longest, WIDTH, extent, starts, along)
+                shapes[f"blocks {other}, {name}"] = Starts(longest, along, width=WIDTH, across=on_axis(other, WIDTH))
         shapes |= {"nested smooth": Nested(longest, SMOOTH), "nested rough": Nested(longest, ROUGH)}
     for name, shape in shapes.items():
         yield name, StepDesign(problem, shape, "", horizon=horizon)
@@ -342,8 +337,10 @@ def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> 
     for unit, law in itertools.product(UNITS, (GAUSSIAN, LAPLACE)):
         problem = Problem(window, STEPS, (1,), unit, law, 1.0)
         for name, cut in itertools.product(AXES, (True, False)):
-            with pytest.raises(NotCertifiedError):
-                _ = Design(problem, Starts(STEPS, on_axis(name, STEPS), continued=not cut), "").certificate
+            shape = Starts(STEPS, on_axis(name, STEPS), continued=not cut)
+            for design in (Design(problem, shape, ""), StepDesign(problem, shape, "", horizon=STEPS)):
+                with pytest.raises(NotCertifiedError):
+                    _ = design.certificate
 
 
 def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:

@@ -147,7 +147,7 @@ def test_metadata_say_what_was_certified_of_all_groups_together() -> None:
     )
     described = items.run(LOG, item="item", time="time").metadata
     (made,) = described["measurements"]
-    assert made["groups"] == {"by": ["origin"], "count": 3, "proof": "groups-of-an-item"}
+    assert made["groups"] == {"by": ["origin"], "count": 3, "proof": "alike-in-groups"}
     # Two steps in two groups.
     assert made["sensitivity"]["bound"] == str(4 * items.allotments[0].measurement.design.sensitivity // 2)
     assert described["groups"]["max_groups"] == 2

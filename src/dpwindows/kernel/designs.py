@@ -19,9 +19,10 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogethe
 from dpwindows.ask.windows import Answers
 from dpwindows.ask.zones import Int64Array
 from dpwindows.kernel.advice import Advise, Witness, from_witness
-from dpwindows.kernel.certificate import Certificate, require_own
+from dpwindows.kernel.certificate import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.rules import Case, certify
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ class StepAnswers:
 class Shape(ABC):
     """The integers that are measured of a window family, and how far one neighbour can move them."""
 
-    @abstractmethod
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """What is proved of all steps up to the horizon (None: without end) together.
+        """What is proved of all steps up to the horizon (None: without end) together: the least bound of any rule.
 
         Args:
             problem: what is measured, for whom.
@@ -53,10 +53,27 @@ class Shape(ABC):
             NotCertifiedError: no proof covers it, or the shape is one for another problem.
             ValueError: an answer is none that is legal.
         """
+        case = Case(problem, self.measured, horizon, advise)
+        if not self.is_for(case):
+            raise NotCertifiedError(problem, self)
+        return Certificate(*certify(case), self.moved(case))
 
+    @property
+    def measured(self) -> Any:
+        """What rules know the shape by: its map, if that is all there is to say, or the shape itself."""
+        return self
+
+    def is_for(self, case: Case) -> bool:
+        """Whether the shape is one for the windows of a problem within a horizon."""
+        return True
+
+    def moved(self, case: Case) -> int:
+        """The most numbers of one threshold that one neighbour can change; all, where nothing less is known."""
+        return self.rows(case.problem.window, case.horizon)
+
+    @abstractmethod
     def rows(self, window: WindowFamily, steps: int) -> int:
         """How many numbers are measured of each threshold in a release of `steps` steps."""
-        raise NotImplementedError
 
     def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
         """The exact integers of threshold k, shape (rows,)."""
@@ -77,6 +94,10 @@ class StepShape(Shape):
     @abstractmethod
     def rows_at(self, window: WindowFamily, step: int) -> int:
         """How many numbers are measured of each threshold at a step."""
+
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        """Those of all steps."""
+        return sum(self.rows_at(window, step) for step in range(1, steps + 1))
 
     @abstractmethod
     def fresh(self) -> Memory:

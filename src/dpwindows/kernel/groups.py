@@ -58,34 +58,28 @@ class GroupedAnswers(Protocol):
         ...
 
 
-@proves("group-of-an-event")
-def group_of_an_event(bound: int) -> int:
-    """One occurrence added or removed, each row in the group of its own values: what is moved in all groups together.
+@proves("alike-in-groups")
+def alike_in_groups(bound: int, most: int) -> int:
+    """Neighbours whose logs differ in at most `most` groups, in each of them as neighbours by the same unit do.
 
-    *Proof.* The occurrence belongs to a row, the row has one value in each group column, and the groups of a level are
-    disjoint sets of values: the row is counted in one group or in none. How many occurrences it stands for does not
-    matter, since the column of counts makes no groups (`count.events`). No other row's group depends on it. So the logs
-    of all other groups are the same on both sides, and their blocks do not move; the log of its own group gains or
-    loses one occurrence of one item, which moves that block by at most `bound`. QED.
+    *Proof.* Where a group's log differs its block moves by at most `bound`, elsewhere not at all. Such neighbours are:
 
-    Args:
-        bound: what one occurrence moves in one group.
-    """
-    return bound
-
-
-@proves("groups-of-an-item")
-def groups_of_an_item(bound: int, most: int) -> int:
-    """One item added or removed, where one item is counted in at most `most` groups.
-
-    *Proof.* Which groups an item is counted in is decided from its own rows, so the rows of other items are counted on
-    both sides alike. The item's rows stand in the logs of at most `most` groups on the side on which it is there, and
-    in none on the other: each of these logs gains or loses one item with all of its occurrences in that group, and its
-    block moves by at most `bound`. All other blocks stay. QED.
+    - *One occurrence added or removed*, each row in the group of its own values. It belongs to a row, the row has one
+      value in each group column, and the groups of a level are disjoint sets of values: the row is counted in one group
+      or in none. How many occurrences it stands for does not matter, since the column of counts makes no groups
+      (`count.events`). No other row's group depends on it. So one log gains or loses one occurrence: `most` is 1.
+    - *One item added or removed.* Which groups an item is counted in is decided from its own rows, so the rows of other
+      items are counted on both sides alike. The item's rows stand in the logs of at most as many groups as one item is
+      counted in on the side on which it is there, and in none on the other: each gains or loses one item.
+    - *One item changed within a period*, where an item is counted in every group that it has events in. Without a limit
+      on an item's groups no rule looks at other rows: rows outside the period are counted in their own groups on both
+      sides alike. So every group's log has one item changed within the period, or none. (With a limit, or with one
+      group for all of an item's events, a change within the period may decide where events outside of it are counted:
+      that is not covered.) QED.
 
     Args:
-        bound: what one item added or removed moves in one group.
-        most: the most groups that one item is counted in.
+        bound: what one neighbour moves in one group.
+        most: the most groups whose logs differ.
     """
     return bound * most
 
@@ -112,48 +106,34 @@ def groups_of_a_changed_item(changed: int, moved: int, groups: int, most: int) -
     return max(both * changed + min(2 * (most - both), groups - both) * alone for both in range(most + 1))
 
 
-@proves("groups-of-a-changed-period")
-def groups_of_a_changed_period(bound: int, groups: int) -> int:
-    """One item changed within a period, where an item is counted in every group that it has events in.
-
-    *Proof.* Without a limit on an item's groups no rule looks at other rows: rows outside the period are counted in
-    their own groups on both sides alike. So the log of each group has one item changed within the period, or none, and
-    its block moves by at most `bound`. QED. (With a limit, or with one group for all of an item's events, a change
-    within the period may decide where events outside of it are counted: that is not covered.)
-
-    Args:
-        bound: what one item changed within the period moves in one group.
-        groups: how many groups there are.
-    """
-    return bound * groups
-
-
 def certify_groups(design: Design, groups: Groups) -> Certificate:
     """What is proved of a design that is measured in every one of these groups; its proof is that about groups.
 
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    grouping, count = groups.grouping, groups.level.count
+    grouping, count, unit = groups.grouping, groups.level.count, design.problem.unit
     if groups.level not in grouping.levels:
         raise NotCertifiedError(design.problem, groups)
-    most, one = grouping.most(groups.level), design.certificate
-    by_row = grouping.group_of == "event" and grouping.max_groups is None
-    match design.problem.unit:
-        case EventLevel() if by_row:
-            return _certify_groups(group_of_an_event, name_of(group_of_an_event), one)
+    most, by_event = grouping.most(groups.level), grouping.group_of == "event"
+    if isinstance(unit, ItemLevel):
+        # A design certified for an item that changes has a certificate for one that is added or removed, too.
+        presence = replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certificate
+        changed = partial(groups_of_a_changed_item, groups=count, most=most)
+        return _apply(changed, name_of(groups_of_a_changed_item), design.certificate, presence)
+    match unit:
+        case EventLevel() if by_event and grouping.max_groups is None:
+            differing = 1
         case ItemAddRemove():
-            return _certify_groups(partial(groups_of_an_item, most=most), name_of(groups_of_an_item), one)
-        case ItemLevel():
-            changed = partial(groups_of_a_changed_item, groups=count, most=most)
-            return _certify_groups(changed, name_of(groups_of_a_changed_item), one, _presence(design))
-        case ItemPerPeriod() if grouping.group_of == "event" and most == count:
-            within = partial(groups_of_a_changed_period, groups=count)
-            return _certify_groups(within, name_of(groups_of_a_changed_period), one)
-    raise NotCertifiedError(design.problem, groups)
+            differing = most
+        case ItemPerPeriod() if by_event and most == count:
+            differing = count
+        case _:
+            raise NotCertifiedError(design.problem, groups)
+    return _apply(partial(alike_in_groups, most=differing), name_of(alike_in_groups), design.certificate)
 
 
-def _certify_groups(bound: Callable[..., int], proof: str, *certificates: Certificate) -> Certificate:
+def _apply(bound: Callable[..., int], proof: str, *certificates: Certificate) -> Certificate:
     """A bound for all groups applied to everything that is proved of one."""
     squares = [one.squared for one in certificates if one.squared is not None]
     return Certificate(
@@ -162,8 +142,3 @@ def _certify_groups(bound: Callable[..., int], proof: str, *certificates: Certif
         bound(*(one.moved for one in certificates)),
         bound(*squares) if len(squares) == len(certificates) else None,
     )
-
-
-def _presence(design: Design) -> Certificate:
-    """The certificate for one item added or removed: a design certified for an item that changes has one, too."""
-    return replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certificate

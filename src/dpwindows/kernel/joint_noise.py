@@ -107,11 +107,6 @@ class RadiusLaw:
     numerator: int
     bits: int
 
-    def weight(self, radius: int) -> Fraction:
-        """The weight of a radius, as it is."""
-        sides: int = (self.slope * radius + 1) ** self.power
-        return sides * Fraction(self.numerator, 1 << self.bits) ** radius
-
     def draw(self) -> int:
         """One radius, exactly of this law."""
         centre, width = _blocks(self)

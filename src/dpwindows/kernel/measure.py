@@ -35,7 +35,7 @@ from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, Cost, Law, certify
 from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import Design, Shape, StepDesign
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -53,7 +53,7 @@ _PIECE = 1 << 16
 # The shapes that answer for what they encode; the kernel measures no other unless it is told to.
 _SHAPES = (
     *(Series, SeriesByThreshold, SeriesInPeriods, Together),
-    *(Blocks, StepBlocks, Crossed, Gaps, GroupedSteps, Nested, Starts),
+    *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Starts),
 )
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60

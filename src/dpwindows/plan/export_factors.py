@@ -59,18 +59,20 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.blocks import Blocks, blocks_of
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
+from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
-from dpwindows.kernel.families.starts import Starts
+from dpwindows.kernel.families.starts import Starts, blocks_of
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.reading.designs import CrossedDesignReader, GroupedReader
+from dpwindows.reading.any_windows import crossed_reader
+from dpwindows.reading.designs import GroupedReader
 from dpwindows.reading.maps import series_reader
 from dpwindows.reading.reader import of
 from dpwindows.strategies.paper.range_tree import RangeTree
@@ -85,7 +87,7 @@ _DENSE = 1024
 def shape_of(design: Design) -> str:
     """The name of a design's shape."""
     match design.shape:
-        case Series() | CumulativeTree():
+        case Series() | SeriesInPeriods() | CumulativeTree():
             return "series"
         case SeriesByThreshold():
             return "series by threshold"
@@ -127,6 +129,8 @@ def factors(design: Design) -> Arrays:
     match design.shape:
         case Series(map=measured):
             return _matrices(measured, count_windows(problem.window, problem.steps), "")
+        case SeriesInPeriods() as shape:
+            return _periods(shape, design)
         case CumulativeTree(tree=tree) | TreeForEveryStart(tree=tree):
             return _series_tree(tree)
         case SeriesByThreshold(maps=maps):
@@ -156,6 +160,14 @@ def factors(design: Design) -> Arrays:
     return {}
 
 
+def _periods(shape: SeriesInPeriods, design: Design) -> Arrays:
+    window, windows = design.problem.window, count_windows(design.problem.window, design.problem.steps)
+    if windows > _DENSE:
+        return {}
+    matrix = shape.encode_series(window, np.eye(windows, dtype=np.int64))
+    return {"matrix": integers(matrix), "decoder_matrix": of(design).decode(np.eye(design.rows))}
+
+
 def _blocks(shape: Blocks, design: Design) -> Arrays:
     problem = design.problem
     blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), shape.width)
@@ -173,19 +185,19 @@ def _starts(shape: Starts, steps: int) -> Arrays:
 
 
 def _crossed(shape: Crossed, design: Design) -> Arrays:
-    reader = of(design)
-    assert isinstance(reader, CrossedDesignReader)
-    table = np.array([(block.first, block.starts, block.ends) for block, _ in reader.blocks])
+    blocks = shape.list_blocks(design.problem.window, design.problem.steps)
+    table = np.array([(block.first, block.starts, block.ends) for block, _ in blocks])
     arrays: Arrays = {"blocks": table, "taps": integers(np.array(shape.taps, dtype=object))}
-    for block, own in reader.blocks:
+    for block, measured in blocks:
         suffix = f"_{block.starts}_{block.ends}"
         if f"start_weights{suffix}" in arrays:
             continue
-        arrays[f"start_weights{suffix}"] = integers(np.array(own.map.start_weights, dtype=object))
-        arrays[f"end_weights{suffix}"] = integers(np.array(own.map.end_weights, dtype=object))
-        if max(own.map.shape) <= _DENSE:
+        arrays[f"start_weights{suffix}"] = integers(np.array(measured.start_weights, dtype=object))
+        arrays[f"end_weights{suffix}"] = integers(np.array(measured.end_weights, dtype=object))
+        if max(measured.shape) <= _DENSE:
+            decoder = crossed_reader(measured).decoder()
             names = ("start_modes", "end_modes", "mode_variances", "pinned_root")
-            arrays |= {f"{name}{suffix}": array for name, array in zip(names, own.decoder(), strict=True)}
+            arrays |= {f"{name}{suffix}": array for name, array in zip(names, decoder, strict=True)}
     return arrays
 
 
@@ -198,7 +210,7 @@ def _compressed(design: Design) -> Arrays:
     problem = reader.inner_design.problem
     first, last = window_steps(problem.window, problem.steps)
     arrays = {**inner, "first": first, "last": last}
-    return {"nearest": reader.nearest.position, **{f"inner/{name}": array for name, array in arrays.items()}}
+    return {"nearest": reader.nearest, **{f"inner/{name}": array for name, array in arrays.items()}}
 
 
 def _series_tree(tree: RangeTree) -> Arrays:

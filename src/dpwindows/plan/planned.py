@@ -21,6 +21,7 @@ from dpwindows.count.query.wanted import Wanted
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series as SeriesShape
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
@@ -198,7 +199,7 @@ class Planned(PlanValues, ABC):
         others = {
             design.strategy
             for design in designs
-            if not isinstance(design, StepDesign) and not isinstance(design.shape, SeriesShape)
+            if not isinstance(design, StepDesign) and not isinstance(design.shape, SeriesShape | SeriesInPeriods)
         }
         if self.rule.max_runs is not None and others:
             raise InputError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpwindows.kernel.advice import Witness
 from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -31,7 +31,6 @@ from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
@@ -43,9 +42,9 @@ Arrays = dict[str, np.ndarray]
 
 _KINDS: tuple[Any, ...] = (
     *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Series, SeriesByThreshold, Starts),
-    *(SeriesInPeriods, StepBlocks, Together, *ADMITTED),
+    *(SeriesInPeriods, Together, *ADMITTED),
     *(AnchoredDifferences, CausalTree, EndlessCounter, Filter, GapFilter, Identity, MatrixCounter, MatrixFilter),
-    *(OffsetFilter, RangeTree, Repeated, TentTree),
+    *(OffsetFilter, RangeTree, TentTree),
 )
 _PARTS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 # How often squares of numbers are differenced along their diagonals: filters differ little from row to row.

@@ -58,6 +58,11 @@ class CrossedReader:
 
     map: CrossedFilters
 
+    @property
+    def rows(self) -> int:
+        """How many numbers are measured."""
+        return self.map.rows
+
     def decode(self, measured: FloatArray) -> FloatArray:
         """Least squares, the pinned windows known to be 0: shape (rows,) to (starts, ends)."""
         along_ends, along_starts = measured.reshape(2, *self.map.shape)
@@ -76,6 +81,10 @@ class CrossedReader:
         """`(M'M)^-1` applied to an array of shape (starts, ends)."""
         by_start, by_end, eigenvalues = self._factors
         return np.asarray(by_start @ ((by_start.T @ right @ by_end) / eigenvalues) @ by_end.T)
+
+    def moment(self, power: int) -> FloatArray | None:
+        """Second or fourth moments of the weights of the estimates, shape (starts, ends)."""
+        return self.variance() if power == 2 else self.fourth_moment()
 
     def variance(self) -> FloatArray:
         """Variance of the estimates asked for, shape (starts, ends); 0 for the rest."""

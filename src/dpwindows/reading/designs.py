@@ -1,283 +1,163 @@
-"""Readers of releases: each gives estimates of all windows in canonical order."""
+"""Readers of series over time, and of steps that were grouped: estimates of all windows in canonical order."""
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
-
 import numpy as np
-from numpy.typing import NDArray
 
-from dpwindows.ask.windows import count_windows, longest_window, window_steps
-from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.blocks import Block, Blocks
-from dpwindows.kernel.families.crossed import Crossed, CrossedFilters
-from dpwindows.kernel.families.gaps import Gaps
+from dpwindows.ask.periods import place_of, sizes
+from dpwindows.ask.queries import ToDate, Tumbling
+from dpwindows.ask.windows import count_windows, window_steps
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
-from dpwindows.kernel.families.nested import Nested, lengths_exist
+from dpwindows.kernel.families.periods import SeriesInPeriods, apply_along_each
 from dpwindows.kernel.families.series import Series
-from dpwindows.kernel.families.starts import Starts
-from dpwindows.reading.crossed import CrossedReader
-from dpwindows.reading.gaps import GapReader
-from dpwindows.reading.grouped import Nearest, nearest_windows
-from dpwindows.reading.maps import RepeatedReader, series_reader
-from dpwindows.reading.moments import FloatArray, SeriesReader
-from dpwindows.reading.nested import nested_estimates, nested_moments, nested_weights, real_weights
-from dpwindows.reading.reader import Coefficients, Reader, Weights, of, reads
+from dpwindows.kernel.families.together import Together
+from dpwindows.kernel.maps.integer_maps import Memory
+from dpwindows.reading.grouped import nearest_windows
+from dpwindows.reading.maps import series_reader, step_reader
+from dpwindows.reading.matrix_filters import MatrixFilterReader
+from dpwindows.reading.moments import FloatArray
+from dpwindows.reading.reader import Coefficients, Reader, StepDesignReader, Weights, of, reads
 
 
 @reads(Series)
-class SeriesDesignReader(Reader):
+@reads(SeriesInPeriods)
+def read_series(shape: Series | SeriesInPeriods, design: Design) -> Reader:
+    """A release is read as a whole, a stream as its steps come: least squares may know more in the end."""
+    if isinstance(design, StepDesign):
+        return SeriesStepReader(shape, design)
+    if isinstance(shape, SeriesInPeriods) and isinstance(design.problem.window, ToDate):
+        return ToDateReader(shape, design)
+    return SeriesReader(shape, design)
+
+
+class SeriesReader(Reader):
     """One series, by the reader of its map."""
 
-    def __init__(self, shape: Series, design: Design) -> None:
+    def __init__(self, shape: Series | SeriesInPeriods, design: Design) -> None:
         super().__init__(design)
         self._series = series_reader(shape.map, count_windows(self.window, self.steps))
 
     def decode(self, measured: FloatArray) -> FloatArray:
         return self._series.decode(measured)
 
-    @cached_property
-    def _variance(self) -> FloatArray:
-        return self._series.variance()
-
-    def variance(self) -> FloatArray:
-        return self._variance
-
-    def fourth_moment(self) -> FloatArray | None:
-        return self._series.fourth_moment()
+    def moment(self, power: int) -> FloatArray | None:
+        return self._series.moment(power)
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        wanted = self.canonical(coefficients)
-        if isinstance(self._series, RepeatedReader):
-            return self._series.by_stretch(wanted)
-        return {0: self._series.transposed(wanted)}
+        return {0: self._series.transposed(self.canonical(coefficients))}
 
 
-# --- Any windows ------------------------------------------------------------------------------------------------------
+class ToDateReader(Reader):
+    """Counts to date, each period by itself; what was not measured is taken as 0, which no estimate needs."""
 
-
-@reads(Blocks)
-class BlocksReader(Reader):
-    """Both trees undone in each block, then the windows that were asked for."""
-
-    def __init__(self, shape: Blocks, design: Design) -> None:
+    def __init__(self, shape: SeriesInPeriods, design: Design) -> None:
         super().__init__(design)
-        self._width = shape.width
-        self._blocks = [
-            (block, series_reader(starts, block.starts), series_reader(ends, block.ends))
-            for block, starts, ends in shape.list_blocks(self.window, self.steps)
-        ]
+        assert isinstance(self.window, ToDate)
+        self._longest, self._each = shape.most, series_reader(shape.map, shape.most)
+        self._measured, self._lengths = shape.rows_measured(self.window, self.steps), sizes(self.window, self.steps)
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        estimates, place = [], 0
-        for block, starts, ends in self._blocks:
-            rows = ends.shape[0], starts.shape[0]
-            part = measured[place : place + rows[0] * rows[1]].reshape(rows)
-            place += part.size
-            # Ends come reversed.
-            estimates.append(starts.decode(ends.decode(part).T)[self._places(block)])
-        return np.concatenate(estimates)
+        full = np.zeros((*self._measured.shape, *measured.shape[1:]))
+        full[self._measured] = measured
+        exists = np.arange(self._longest) < self._lengths[:, None]
+        return np.asarray(apply_along_each(self._each.decode, np.moveaxis(full, 1, 0))[exists])
 
-    def _places(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the released windows of a block are in it, its ends reversed: by start, and by end."""
-        starts = np.arange(block.starts)
-        lengths = np.minimum(longest_window(self.window, self.steps), block.ends - starts)
-        begun = np.cumsum(lengths) - lengths
-        start = np.repeat(starts, lengths)
-        return start, block.ends - 1 - (np.arange(len(start)) - np.repeat(begun - starts, lengths))
-
-    @cached_property
-    def _variance(self) -> FloatArray:
-        moment = self._moment(2)
-        assert moment is not None
-        return moment
-
-    def variance(self) -> FloatArray:
-        return self._variance
-
-    def fourth_moment(self) -> FloatArray | None:
-        return self._moment(4)
-
-    def _moment(self, power: int) -> FloatArray | None:
-        known: dict[tuple[int, int], FloatArray] = {}
-        for block, starts, ends in self._blocks:
-            if (block.starts, block.ends) not in known:
-                along = [axis.variance() if power == 2 else axis.fourth_moment() for axis in (starts, ends)]
-                if along[0] is None or along[1] is None:
-                    return None
-                start, end = self._places(block)
-                known[block.starts, block.ends] = along[0][start] * along[1][end]
-        return np.concatenate([known[block.starts, block.ends] for block, _, _ in self._blocks])
+    def moment(self, power: int) -> FloatArray | None:
+        """Those of the map, period after period."""
+        moment = self._each.moment(power)
+        return None if moment is None else np.concatenate([moment[:length] for length in self._lengths])
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        """On each block `X = S (E P)'`, with S and E the two decoders and P the numbers: for V on X, `P ~ E'(S'V)'`."""
-        squares: dict[int, FloatArray] = {}
-        for (first, last), coefficient in coefficients.items():
-            at = (first - 1) // self._width
-            block = self._blocks[at][0]
-            square = squares.setdefault(at, np.zeros((block.starts, block.ends)))
-            # Ends are measured last to first.
-            square[first - block.first, block.ends - 1 - (last - block.first)] += coefficient
+        """By period; rows beyond its end hold no noise of any estimate."""
+        by_period = np.split(self.canonical(coefficients), np.cumsum(self._lengths)[:-1])
         return {
-            at: self._blocks[at][2].transposed(self._blocks[at][1].transposed(square).T).ravel()
-            for at, square in squares.items()
+            at: self._each.transposed(np.pad(wanted, (0, self._longest - len(wanted))))
+            for at, wanted in enumerate(by_period)
+            if wanted.any()
         }
 
 
-@reads(Starts)
-class StartsReader(Reader):
-    """The series of every start by itself."""
+class SeriesStepReader(StepDesignReader):
+    """A series of one number a step, or from period to period; counts to date have one in each period."""
 
-    def __init__(self, shape: Starts, design: Design) -> None:
+    def __init__(self, shape: Series | SeriesInPeriods, design: Design) -> None:
         super().__init__(design)
-        self._shape = shape
-        self._lengths = [min(shape.longest, self.steps - first) for first in range(self.steps)]
+        self._shape, self._map = shape, step_reader(shape.causal)
 
-    def _series(self, length: int) -> SeriesReader:
-        """How the series of a start with `length` windows is read."""
-        return series_reader(self._shape.map, self._shape.longest if self._shape.continued else length)
+    def _position(self, step: int) -> int | None:
+        """The position of the map that a step is, None if nothing is measured at it."""
+        return step if isinstance(self._shape, Series) else self._shape.position(self.window, step)
 
-    def decode(self, measured: FloatArray) -> FloatArray:
-        each = [self._series(length) for length in self._lengths]
-        parts = np.split(measured, np.cumsum([one.shape[0] for one in each])[:-1])
-        series = (one.decode(part) for one, part in zip(each, parts, strict=True))
-        return np.concatenate([one[:length] for one, length in zip(series, self._lengths, strict=True)])
+    def fresh(self) -> Memory:
+        return self._map.fresh(1)
 
-    def variance(self) -> FloatArray:
-        """By length alone."""
-        by_length = series_reader(self._shape.map, self._shape.longest).variance()
-        return np.concatenate([by_length[:length] for length in self._lengths])
+    def decode_step(self, step: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        """The estimate of the window that ends at the step, none where none does, and the memory after it."""
+        position = self._position(step)
+        if position is None:
+            return np.zeros(0), memory
+        own = self._map.fresh(1) if position == 1 else memory
+        return self._map.decode_step(position, measured[:, None], own)
 
-    def fourth_moment(self) -> FloatArray | None:
-        by_length = series_reader(self._shape.map, self._shape.longest).fourth_moment()
-        return None if by_length is None else np.concatenate([by_length[:length] for length in self._lengths])
+    def moment_at(self, step: int, power: int) -> FloatArray:
+        position = self._position(step)
+        return np.zeros(0) if position is None else self._map.moment(position, power)[-1:]
+
+    def moment(self, power: int) -> FloatArray:
+        """All at once: one step after another it would take time for each."""
+        if isinstance(self.window, ToDate):
+            lengths = sizes(self.window, self.steps)
+            known = self._map.moment(int(lengths.max()), power)
+            return np.concatenate([known[:length] for length in lengths])
+        windows = self.steps
+        if isinstance(self.window, Tumbling):
+            windows = place_of(self.window, self.steps)[0] - (self._position(self.steps) is None)
+        return self._map.moment(windows, power) if windows else np.zeros(0)
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        lines: dict[int, FloatArray] = {}
-        for (first, last), coefficient in coefficients.items():
-            line = lines.setdefault(first, np.zeros(self._series(self._lengths[first - 1]).shape[1]))
-            line[last - first] += coefficient
-        return {first: self._series(self._lengths[first - 1]).transposed(line) for first, line in lines.items()}
+        lines: dict[int, dict[int, float]] = {}
+        for (_, last), coefficient in coefficients.items():
+            lane, position = 0, last
+            if isinstance(self.window, Tumbling | ToDate):
+                period, place = place_of(self.window, last)
+                lane, position = (0, period) if isinstance(self.window, Tumbling) else (period, place)
+            line = lines.setdefault(lane, {})
+            line[position] = line.get(position, 0.0) + coefficient
+        weights: Weights = {}
+        for lane, line in lines.items():
+            values = np.zeros(max(line))
+            values[np.array(list(line)) - 1] = list(line.values())
+            weights[lane] = self._map.transposed(values)
+        return weights
 
 
-@reads(Nested)
-class NestedReader(Reader):
-    """Both filters undone, along the lengths."""
+@reads(Together)
+class TogetherReader(StepDesignReader):
+    """Estimates of the windows that end at a step, shape (lengths,)."""
 
-    def __init__(self, shape: Nested, design: Design) -> None:
+    def __init__(self, shape: Together, design: Design) -> None:
         super().__init__(design)
-        self._shape = shape
-        self._exist = lengths_exist(shape.longest, self.steps)
-        self._weights = real_weights(shape.weights, shape.longest)[:, None]
+        self._map = MatrixFilterReader(shape.map)
 
-    def decode(self, measured: FloatArray) -> FloatArray:
-        filtered = self._by_length(measured) / self._weights
-        return np.asarray(nested_estimates(self._shape.taps, filtered).T[self._exist])
+    def fresh(self) -> Memory:
+        return self._map.fresh()
 
-    def _by_length(self, values: FloatArray) -> FloatArray:
-        """Shape (lengths, starts)."""
-        by_length = np.zeros(self._exist.shape)
-        by_length[self._exist] = values
-        return by_length.T
+    def decode_step(self, step: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        return self._map.decode_step(step, measured, memory)
 
-    def variance(self) -> FloatArray:
-        """By length alone."""
-        return self._moment(2)
+    def moment_at(self, step: int, power: int) -> FloatArray:
+        return np.asarray(self._map.moment(step, power)[-1])
 
-    def fourth_moment(self) -> FloatArray:
-        return self._moment(4)
-
-    def _moment(self, power: int) -> FloatArray:
-        return np.broadcast_to(nested_moments(self._shape, power), self._exist.shape)[self._exist]
+    def moment(self, power: int) -> FloatArray:
+        """One length after another."""
+        return np.asarray(self._map.moment(self.steps, power).T.ravel())
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        weights = nested_weights(self._shape.taps, self._by_length(self.canonical(coefficients))) / self._weights
-        return {0: np.asarray(weights.T[self._exist])}
-
-
-@reads(Crossed)
-class CrossedDesignReader(Reader):
-    """Least squares in each block, then the windows that were asked for."""
-
-    def __init__(self, shape: Crossed, design: Design) -> None:
-        super().__init__(design)
-        self._width = shape.width
-        self.blocks = [(block, crossed_reader(own)) for block, own in shape.list_blocks(self.window, self.steps)]
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        parts = np.split(measured, np.cumsum([own.map.rows for _, own in self.blocks])[:-1])
-        return np.concatenate(
-            [self._asked(block, own.decode(part)) for (block, own), part in zip(self.blocks, parts, strict=True)]
-        )
-
-    def _asked(self, block: Block, square: FloatArray) -> FloatArray:
-        spans = np.arange(block.ends)[None, :] - np.arange(block.starts)[:, None]
-        return square[(spans >= 0) & (spans < longest_window(self.window, self.steps))]
-
-    @cached_property
-    def _variance(self) -> FloatArray:
-        known = {own: own.variance() for own in {own for _, own in self.blocks}}
-        return np.concatenate([self._asked(block, known[own]) for block, own in self.blocks])
-
-    def variance(self) -> FloatArray:
-        return self._variance
-
-    @cached_property
-    def _fourth_moment(self) -> FloatArray | None:
-        known = {own: own.fourth_moment() for own in {own for _, own in self.blocks}}
-        parts = [(block, moment) for block, own in self.blocks if (moment := known[own]) is not None]
-        if len(parts) < len(self.blocks):
-            return None
-        return np.concatenate([self._asked(block, moment) for block, moment in parts])
-
-    def fourth_moment(self) -> FloatArray | None:
-        """None where a block is too large for it."""
-        return self._fourth_moment
-
-    def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        squares: dict[int, FloatArray] = {}
-        for (first, last), coefficient in coefficients.items():
-            at = (first - 1) // self._width
-            block, own = self.blocks[at]
-            square = squares.setdefault(at, np.zeros(own.map.shape))
-            square[first - block.first, last - block.first] += coefficient
-        return {at: self.blocks[at][1].transposed(square) for at, square in squares.items()}
-
-
-@lru_cache(maxsize=16)
-def crossed_reader(measured: CrossedFilters) -> CrossedReader:
-    """The reader of a block, which is the same for all blocks of a form."""
-    return CrossedReader(measured)
-
-
-@reads(Gaps)
-class GapsReader(Reader):
-    """Both filters undone, then the windows that were asked for."""
-
-    def __init__(self, shape: Gaps, design: Design) -> None:
-        super().__init__(design)
-        self._gaps = GapReader(shape.map)
-        # In both orders windows come by start and then by end.
-        first, last = np.triu_indices(self.steps)
-        self._asked = last - first < longest_window(self.window, self.steps)
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        return self._gaps.decode(measured)[self._asked]
-
-    @cached_property
-    def _variance(self) -> FloatArray:
-        return self._gaps.variance()[self._asked]
-
-    def variance(self) -> FloatArray:
-        return self._variance
-
-    def fourth_moment(self) -> FloatArray:
-        return self._gaps.fourth_moment()[self._asked]
-
-    def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        wanted = np.zeros(len(self._asked))
-        wanted[self._asked] = self.canonical(coefficients)
-        return {0: self._gaps.transposed(wanted)}
+        lanes = np.zeros((max(last for _, last in coefficients), self._map.map.lanes))
+        for (_, last), coefficient in coefficients.items():
+            lanes[last - 1, series] += coefficient
+        return {0: self._map.transposed(lanes).ravel()}
 
 
 @reads(GroupedSteps)
@@ -287,33 +167,21 @@ class GroupedReader(Reader):
     def __init__(self, shape: GroupedSteps, design: Design) -> None:
         super().__init__(design)
         self.inner_design, self.inner = shape.inner, of(shape.inner)
-        self._size = shape.size
-
-    @cached_property
-    def nearest(self) -> Nearest:
-        """For each window the inner estimate that answers it, and the steps moved."""
-        return nearest_windows(self.window, self.steps, self._size, self.inner_design.problem)
+        # For each window the inner estimate that answers it, and how many steps its two ends were moved, together.
+        self.nearest, self._moved = nearest_windows(self.window, self.steps, shape.size, shape.inner.problem)
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        return self.inner.decode(measured)[self.nearest.position]
+        return self.inner.decode(measured)[self.nearest]
 
-    @cached_property
-    def _variance(self) -> FloatArray:
-        return self.inner.variance()[self.nearest.position]
-
-    def variance(self) -> FloatArray:
-        return self._variance
-
-    def fourth_moment(self) -> FloatArray | None:
-        moment = self.inner.fourth_moment()
-        return None if moment is None else moment[self.nearest.position]
+    def moment(self, power: int) -> FloatArray | None:
+        moment = self.inner.moment(power)
+        return None if moment is None else moment[self.nearest]
 
     def bias_bound(self) -> FloatArray:
-        """How many steps the two ends of each window were moved, together."""
-        return self.nearest.moved
+        return self._moved
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        of_groups = np.bincount(self.nearest.position, self.canonical(coefficients))
+        of_groups = np.bincount(self.nearest, self.canonical(coefficients))
         first, last = window_steps(self.inner.window, self.inner.steps)
         inner = {(int(first[at]), int(last[at])): float(of_groups[at]) for at in np.flatnonzero(of_groups)}
         return self.inner.noise_weights(inner)

@@ -45,15 +45,8 @@ class GapReader:
         weights[steps - 1] = (wanted.sum() - self.map.offset * absent.sum()) / self.map.total
         return weights
 
-    def variance(self) -> FloatArray:
-        """`sum c^2` over the weights of each estimate on noise, in the order of estimates."""
-        return self._moment(2)
-
-    def fourth_moment(self) -> FloatArray:
-        """`sum c^4`."""
-        return self._moment(4)
-
-    def _moment(self, power: int) -> FloatArray:
+    def moment(self, power: int) -> FloatArray:
+        """`sum c^power` over the weights c of each estimate on noise, in the order of estimates."""
         steps = len(self.map.weights)
         inverse = inverse_taps(self.map.taps, steps)
         moments = _along_both(inverse**power, self._reciprocals**power)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
 
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Nearest:
-    """For each window the position of the grouped window that answers it, and how many steps its ends were moved."""
-
-    position: Integers
-    moved: NDArray[np.float64]
-
-
-def nearest_windows(window: WindowFamily, steps: int, size: int, inner: Problem) -> Nearest:
-    """The windows of groups of `size` steps that answer those of a family.
+def nearest_windows(window: WindowFamily, steps: int, size: int, inner: Problem) -> tuple[Integers, FloatArray]:
+    """For each window the position of the grouped one that answers it, and how many steps its ends are moved.
 
     Args:
         window: the family.
@@ -49,7 +40,7 @@ def nearest_windows(window: WindowFamily, steps: int, size: int, inner: Problem)
     if isinstance(window, Rolling):
         start = np.maximum(0, end - window.length // size)
     moved = np.abs(steps_before(start) - (first - 1)) + np.abs(steps_before(end) - last)
-    return Nearest(_position(inner, start, end), moved.astype(np.float64))
+    return _position(inner, start, end), moved.astype(np.float64)
 
 
 def _position(inner: Problem, start: Integers, end: Integers) -> Integers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +37,10 @@ class SeriesReader(ABC):
     def fourth_moment(self) -> FloatArray | None:
         """`sum c^4`, or None where it is not worked out."""
         return dense_fourth_moment(self.decode, *self.shape)
+
+    def moment(self, power: int) -> FloatArray | None:
+        """`sum c^power`, for 2 or 4."""
+        return self.variance() if power == 2 else self.fourth_moment()
 
     def transposed(self, wanted: FloatArray) -> FloatArray:
         """What combinations of estimates put on the numbers measured: shape (length, ...) to (rows, ...)."""
@@ -70,28 +75,45 @@ class StepReader(ABC):
             known = self._known[power] = self.work_out(1 << (count - 1).bit_length(), power)
         return known[:count]
 
-    def variance(self, count: int) -> FloatArray:
-        """Variance of the estimates at positions 1..count."""
-        return self.moment(count, 2)
-
-    def fourth_moment(self, count: int) -> FloatArray:
-        """Fourth moment of their weights at positions 1..count."""
-        return self.moment(count, 4)
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Estimates at all positions, shape (positions, ...), from the numbers of one position after another."""
+        numbers = measured.reshape(len(measured), -1)
+        memory, estimates, place = self.fresh(numbers.shape[1]), list[FloatArray](), 0
+        while place < len(numbers):
+            count = self.map.rows_at(len(estimates) + 1)
+            estimate, memory = self.decode_step(len(estimates) + 1, numbers[place : place + count], memory)
+            place += count
+            estimates.append(estimate)
+        return np.stack(estimates).reshape(-1, *measured.shape[1:])
 
     def transposed(self, wanted: FloatArray) -> FloatArray:
         """What combinations of the estimates at positions 1..len(wanted) put on the numbers measured up to there."""
-        positions = range(1, len(wanted) + 1)
-        rows = [self.map.rows_at(position) for position in positions]
+        rows = sum(self.map.rows_at(position) for position in range(1, len(wanted) + 1))
+        return transposed_in_chunks(rows, self.decode, wanted)
 
-        def decode(numbers: FloatArray) -> FloatArray:
-            memory, estimates, place = self.fresh(numbers.shape[1]), [], 0
-            for position, count in zip(positions, rows, strict=True):
-                estimate, memory = self.decode_step(position, numbers[place : place + count], memory)
-                place += count
-                estimates.append(estimate)
-            return np.stack(estimates)
 
-        return transposed_in_chunks(sum(rows), decode, wanted)
+@dataclass(frozen=True)
+class StepsReader(SeriesReader):
+    """A series of `length` positions whose estimates are those of its steps."""
+
+    steps: StepReader
+    length: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.steps.map.rows(self.length), self.length
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        return self.steps.decode(measured)
+
+    def variance(self) -> FloatArray:
+        return self.steps.moment(self.length, 2)
+
+    def fourth_moment(self) -> FloatArray:
+        return self.steps.moment(self.length, 4)
+
+    def transposed(self, wanted: FloatArray) -> FloatArray:
+        return self.steps.transposed(wanted)
 
 
 def dense_fourth_moment(decode: Callable[[FloatArray], FloatArray], rows: int, length: int) -> FloatArray | None:

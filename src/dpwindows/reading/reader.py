@@ -12,7 +12,7 @@ import numpy as np
 from dpwindows.ask.queries import AnyWindow, RollingTogether
 from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.errors import InputError
-from dpwindows.kernel.designs import Design, Shape, StepDesign
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.moments import FloatArray
 
@@ -42,12 +42,27 @@ class Reader(ABC):
         """Estimates for every window in canonical order, in counts, from measured numbers of shape (rows,)."""
 
     @abstractmethod
+    def moment(self, power: int) -> FloatArray | None:
+        """Sum of the squares or fourth powers of each estimate's weights on the noise; None where not worked out."""
+
+    @cached_property
+    def _moments(self) -> dict[int, FloatArray | None]:
+        return {}
+
+    def _kept_moment(self, power: int) -> FloatArray | None:
+        if power not in self._moments:
+            self._moments[power] = self.moment(power)
+        return self._moments[power]
+
     def variance(self) -> FloatArray:
         """Variance of each window's estimate under noise of unit variance; not to be changed."""
+        variance = self._kept_moment(2)
+        assert variance is not None
+        return variance
 
     def fourth_moment(self) -> FloatArray | None:
         """Sum of fourth powers of each estimate's weights, or None where it is not worked out."""
-        return None
+        return self._kept_moment(4)
 
     def bias_bound(self) -> FloatArray | None:
         """How far each estimate may be off in expectation, in counts; None for unbiased designs."""
@@ -90,31 +105,19 @@ def of(design: Design) -> Reader:
     """
     if not design.alike:
         raise ValueError("every threshold has a map of its own here: ask the design `at` one")
-    readers = _STEP_READERS if isinstance(design, StepDesign) else _READERS
-    return readers[type(design.shape)](design.shape, design)
+    return _READERS[type(design.shape)](design.shape, design)
 
 
-Class = TypeVar("Class", bound=type[Reader])
-_READERS: dict[type[Shape], Callable[[Any, Any], Reader]] = {}
-_STEP_READERS: dict[type[Shape], Callable[[Any, Any], Reader]] = {}
+Make = TypeVar("Make", bound=Callable[[Any, Any], Reader])
+_READERS: dict[type, Callable[[Any, Any], Reader]] = {}
 
 
-def reads(shape: type[Shape]) -> Callable[[Class], Class]:
-    """Register the reader of designs of a shape that are measured all at once."""
+def reads(shape: type) -> Callable[[Make], Make]:
+    """Register what makes the reader of designs of a shape."""
 
-    def register(reader: Class) -> Class:
-        _READERS[shape] = reader
-        return reader
-
-    return register
-
-
-def reads_steps(shape: type[Shape]) -> Callable[[Class], Class]:
-    """Register the reader of designs of a shape that are measured step by step."""
-
-    def register(reader: Class) -> Class:
-        _STEP_READERS[shape] = reader
-        return reader
+    def register(make: Make) -> Make:
+        _READERS[shape] = make
+        return make
 
     return register
 
@@ -123,7 +126,7 @@ def reads_steps(shape: type[Shape]) -> Callable[[Class], Class]:
 
 
 class StepDesignReader(Reader):
-    """How the numbers of a step are read back, with a memory of estimates."""
+    """How the numbers of a step are read back, with a memory of estimates; or those of a release, all at once."""
 
     @abstractmethod
     def fresh(self) -> Memory:
@@ -134,16 +137,8 @@ class StepDesignReader(Reader):
         """Estimates of the windows that end at a step, by first step, and the memory after it."""
 
     @abstractmethod
-    def moment_at(self, step: int, power: int) -> FloatArray:
-        """Second or fourth moments of the weights of the estimates of the windows that end at a step.
-
-        Raises:
-            ValueError: they are not worked out.
-        """
-
-    def moments(self, power: int) -> FloatArray | None:
-        """Moments of all estimates at once, one step after another; None where they are asked for by step."""
-        return None
+    def moment_at(self, step: int, power: int) -> FloatArray | None:
+        """Second or fourth moments of the weights of the estimates of the windows that end at a step, by first step."""
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """The estimates of all steps, in the canonical order of the window family."""
@@ -156,36 +151,15 @@ class StepDesignReader(Reader):
             place += rows
         return self._in_order(estimates)
 
-    @cached_property
-    def _variance(self) -> FloatArray:
-        return self._moments(2)
-
-    def variance(self) -> FloatArray:
-        return self._variance
-
-    def fourth_moment(self) -> FloatArray | None:
-        try:
-            return self._moments(4)
-        except ValueError:
-            return None
-
-    def _moments(self, power: int) -> FloatArray:
-        # Where possible all at once: one step after another they would take time and room for each pair.
-        moments = self.moments(power)
-        if moments is not None:
-            return moments
-        return self._in_order([self.moment_at(step, power) for step in range(1, self.steps + 1)])
-
     def variance_at(self, step: int) -> FloatArray:
         """Variance of the estimates of the windows that end at a step."""
-        return self.moment_at(step, 2)
+        variance = self.moment_at(step, 2)
+        assert variance is not None
+        return variance
 
     def fourth_moment_at(self, step: int) -> FloatArray | None:
         """Fourth moments of these estimates, None where they are not worked out."""
-        try:
-            return self.moment_at(step, 4)
-        except ValueError:
-            return None
+        return self.moment_at(step, 4)
 
     def _in_order(self, by_step: list[FloatArray]) -> FloatArray:
         """Any windows come by first step and then by last, here by last and then by first; lengths one by one."""

@@ -102,7 +102,7 @@ def _causal_map(problem: Problem, longest: int, horizon: int | None) -> Anchored
 
     def error(every: int, ratio: float) -> float:
         tried = AnchoredDifferences(every, *_weights(ratio))
-        typical = _typical(problem, AnchoredStepReader(tried).variance(max(8 * every, 64))[-every:])
+        typical = _typical(problem, AnchoredStepReader(tried).moment(max(8 * every, 64), 2)[-every:])
         return typical * _bound(problem, tried, horizon)
 
     every, ratio = _best(error, longest)

@@ -15,13 +15,12 @@ import numpy as np
 
 from dpwindows.ask.periods import fewest_and_most, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, Tumbling, WindowFamily
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.periods import SeriesInPeriods, layout_of, series_of
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search import limits
 from dpwindows.strategies.search.pure_limits import many_neighbours, pure_scale
@@ -50,15 +49,17 @@ def repeat_in_periods(problem: Problem, design: AnyDesign, horizon: int | None) 
         return design
     if not isinstance(design.shape, Series):
         return None
-    measured, changed = design.shape.map, dict[str, Any](problem=replace(problem, law=design.problem.law))
+    measured, window = design.shape.map, problem.window
+    changed = dict[str, Any](problem=replace(problem, law=design.problem.law))
     if isinstance(design, StepDesign):
-        fewest, most = fewest_and_most(problem.window)
+        fewest, most = fewest_and_most(window)
         if horizon is not None:
-            most = int(sizes(problem.window, horizon).max())
+            most = int(sizes(window, horizon).max())
         changed |= {"shape": SeriesInPeriods(design.shape.causal, fewest, most, horizon), "horizon": horizon}
-    elif isinstance(problem.window, ToDate):
-        causal = isinstance(measured, (Filter, Identity, MatrixCounter))
-        changed["shape"] = Series(Repeated(measured, tuple(sizes(problem.window, problem.steps).tolist()), causal))
+    else:
+        # Maps of the whole series are as long as the longest period.
+        continued = not isinstance(measured, (Filter, Identity, MatrixCounter))
+        changed["shape"] = SeriesInPeriods.of_release(window, problem.steps, measured, continued=continued)
     return replace(design, **changed)
 
 

@@ -23,7 +23,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -205,6 +205,6 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         extent = int(min(width + longest - 1, most))
         starts = TentTree(width, _choose_series_tents(width, "rms"), _unit(problem))
         ends = best_of_trees("rms", branchings(extent), extent)
-        shape = StepBlocks(longest, width, extent, starts, ends)
+        shape = Starts(longest, ends, width=width, across=starts)
         trees = {"tents": list(starts.tents), "branching": ends.branching, "weights": list(ends.weights)}
         yield StepDesign(problem, shape, NAME, trees | {"width": width}, horizon=horizon)

@@ -10,7 +10,8 @@ import pytest
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.blocks import Blocks, blocks_of
+from dpwindows.kernel.families.blocks import Blocks
+from dpwindows.kernel.families.starts import blocks_of
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
 from tests.kernel.made_up import EVENT, tent_trees

@@ -14,10 +14,10 @@ from dpwindows.kernel.accounting import CUBE, RANGE
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.joint import item_in_a_cube, item_in_one_direction
+from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.rules import name_of
 from tests.kernel.joint_laws import LAWS, STEPS, design_of, norm, problem_of
 from tests.single_item import SingleItem, all_logs
@@ -56,12 +56,13 @@ def test_an_item_that_changes_moves_the_range_twice_as_far() -> None:
 def test_nothing_else_is_certified_for_it() -> None:
     unit = ItemAddRemove()
     bounded = CountingRule(max_occurrences=1)
+    in_periods = SeriesInPeriods.of_release(ToDate(3), STEPS, Identity(3), continued=True)
     for law in LAWS:
         refused = [
             design_of(Rolling(2), law, EventLevel()),
             replace(design_of(Rolling(2), law, unit), shape=Series(Identity(2))),
             replace(design_of(Rolling(2), law, unit), shape=Series(Filter((2, -1)))),
-            replace(design_of(ToDate(3), law, unit), shape=Series(Repeated(Identity(3), (3, 1), causal=False))),
+            replace(design_of(ToDate(3), law, unit), shape=in_periods),
             Design(problem_of(LostItems(), law, unit, rule=bounded), Series(Identity(1)), ""),
             Design(
                 problem_of(AnyWindow(2), law, unit),

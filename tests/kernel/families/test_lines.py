@@ -186,18 +186,6 @@ def test_streams_are_charged_as_releases_are(law: Law) -> None:
                 assert stream == Design(asked, shape, "test").certificate
 
 
-def test_a_neighbour_changes_no_more_numbers_than_is_said() -> None:
-    rng = np.random.default_rng(3)
-    for steps, span, longest, ks, most in random_cases(rng, 12):
-        for unit in (ItemPerPeriod(span), ItemLevel(), ItemAddRemove()):
-            asked = Problem(AnyWindow(longest), steps, ks, unit, GAUSSIAN, 1.0)
-            for design in measurements(rng, asked, longest):
-                matrix = matrix_of(design)
-                for change in differences(all_logs(steps, most), AnyWindow(), ks, unit):
-                    numbers = ((change @ matrix.T) != 0).sum(axis=2)
-                    assert numbers.max() <= design.certificate.moved
-
-
 @pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
 def test_cumulative_filters_with_any_taps(thresholds: tuple[int, ...]) -> None:
     """No signs are needed; thresholds may be passed at steps of their own choice, so the bound is attained."""

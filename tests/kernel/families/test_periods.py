@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from dpwindows import reading
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.periods import fewest_and_most, sizes
+from dpwindows.ask.periods import fewest_and_most, first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import PeriodFamily, ToDate, Tumbling, WindowFamily
 from dpwindows.errors import InputError
@@ -36,7 +37,7 @@ from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
-from dpwindows.kernel.maps.repeated import Repeated
+from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import BATCH, candidates, stream_candidates
@@ -162,7 +163,7 @@ def test_maps_drawn_at_random_are_certified_or_refused() -> None:
         window = draw.one(*FAMILIES)
         problem = Problem(window, STEPS, draw.one(*THRESHOLDS[:4]), draw.one(*UNITS), draw.one(*LAWS), 1.0)
         design = drawn(draw, problem) if draw.whole(0, 1) else drawn_for_stream(draw, problem)
-        kind = type(design.shape).__name__ + " " + window.text.partition(":")[0]
+        kind = type(design).__name__ + " " + window.text.partition(":")[0]
         try:
             bound = design.sensitivity
         except (NotCertifiedError, ValueError):
@@ -174,17 +175,17 @@ def test_maps_drawn_at_random_are_certified_or_refused() -> None:
             assert problem.law == LAPLACE or moved <= design.moved, design
             met[kind] += 1
     print(met)  # noqa: T201
-    kinds = [f"{shape} {family}" for shape in ("Series", "SeriesInPeriods") for family in ("tumbling", "to-date")]
+    kinds = [f"{shape} {family}" for shape in ("Design", "StepDesign") for family in ("tumbling", "to-date")]
     assert min(met[kind] for kind in kinds) >= 20, met
 
 
 def drawn(draw: Draw, problem: Problem) -> Design:
-    lengths = tuple(sizes(problem.window, STEPS).tolist()) if isinstance(problem.window, PeriodFamily) else ()
-    if isinstance(problem.window, Tumbling):
-        return Design(problem, Series(draw.map(len(lengths))), "drawn")
-    made = draw.map(max(lengths))
-    causal = isinstance(made, (Filter, Identity, MatrixCounter, EndlessCounter)) and draw.whole(0, 1) == 1
-    return Design(problem, Series(Repeated(made, lengths, causal)), "drawn")
+    window = problem.window
+    assert isinstance(window, (Tumbling, ToDate))
+    lengths = sizes(window, STEPS)
+    made = draw.map(len(lengths) if isinstance(window, Tumbling) else int(lengths.max()))
+    cut = isinstance(made, (Filter, Identity, MatrixCounter, EndlessCounter)) and draw.whole(0, 1) == 1
+    return Design(problem, SeriesInPeriods.of_release(window, STEPS, made, continued=not cut), "drawn")
 
 
 def drawn_for_stream(draw: Draw, problem: Problem) -> Design:
@@ -217,21 +218,47 @@ def test_items_with_few_occurrences_cost_less_and_enough(window: Tumbling | ToDa
     assert candidates(runs, "direct")[0].sensitivity == free
 
 
-@pytest.mark.parametrize("lengths", [(2, 3), (5,), (2, 2, 2), (3, 2, 1)])
-def test_a_map_for_other_periods_is_not_certified(lengths: tuple[int, ...]) -> None:
+def test_a_map_for_other_periods_is_not_certified() -> None:
     problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
-    design = Design(problem, Series(Repeated(Identity(1), lengths, True)), "wrong")
-    with pytest.raises(NotCertifiedError):
-        _ = design.sensitivity
-    with pytest.raises(NotCertifiedError):
-        _ = replace(design, shape=Series(Identity(1))).sensitivity
+    own = SeriesInPeriods.of_release(ToDate(2), STEPS, Identity(1), continued=False)
+    assert Design(problem, own, "own").sensitivity == 2
+    for other in (replace(own, most=1), replace(own, last=STEPS + 1), replace(own, last=None), Series(Identity(1))):
+        with pytest.raises(NotCertifiedError):
+            _ = Design(problem, other, "wrong").sensitivity
+    with pytest.raises(ValueError, match="5 positions"):
+        SeriesInPeriods.of_release(Tumbling(2), STEPS, TentTree(5, ()), continued=True).rows(Tumbling(2), STEPS)
+
+
+@pytest.mark.parametrize(
+    ("window", "steps"), [(ToDate(4), 4), (ToDate(4), 8), (ToDate(4), 11), (ToDate(3), 7)], ids=str
+)
+@pytest.mark.parametrize("largest", [9, 2**62])
+def test_periods_are_measured_and_read_one_by_one(window: ToDate, steps: int, largest: int) -> None:
+    """Those that end early have the first rows of a causal map, or go on with their last value."""
+    exact = np.random.default_rng(3).integers(-largest, largest, steps, endpoint=True)
+    periods, most = np.split(exact, first_steps(window, steps)[1:] - 1), int(sizes(window, steps).max())
+    causal, tents = Filter((9, -3, -2, -1)), TentTree(most, (2,), 4)
+    by_causal = [value for one in periods for value in causal.encode(one).tolist()]
+    longest = [np.pad(one, (0, most - len(one)), mode="edge") for one in periods]
+    by_tents = [value for one in longest for value in tents.encode(one).tolist()]
+    for made, continued, wanted in ((causal, False, by_causal), (tents, True, by_tents)):
+        shape = SeriesInPeriods.of_release(window, steps, cast("IntegerMap", made), continued=continued)
+        assert shape.encode_series(window, exact).tolist() == wanted
+        assert shape.rows(window, steps) == len(wanted)
+        reader = reading.of(Design(Problem(window, steps, (1,), EventLevel(), GAUSSIAN, 1.0), shape, ""))
+        decoder = reader.decode(np.eye(len(wanted)))
+        encoder = shape.encode_series(window, np.eye(steps, dtype=np.int64))
+        assert np.allclose(decoder @ encoder.astype(float), np.eye(steps))
+        assert np.allclose((decoder**2).sum(axis=1), reader.variance())
+        assert reader.fourth_moment() == pytest.approx((decoder**4).sum(axis=1))
 
 
 def test_a_matrix_for_another_number_of_periods_is_not_certified() -> None:
     problem = problem_of(Tumbling(2), ItemAddRemove(), GAUSSIAN)
 
     def counted(periods: int) -> Design:
-        return Design(problem, Series(MatrixCounter(np.eye(periods, dtype=np.int64))), "")
+        matrix = MatrixCounter(np.eye(periods, dtype=np.int64))
+        return Design(problem, SeriesInPeriods.of_release(Tumbling(2), STEPS, matrix, continued=True), "")
 
     assert counted(3).sensitivity > 0
     for periods in (1, 2, 4, 5):
@@ -240,14 +267,17 @@ def test_a_matrix_for_another_number_of_periods_is_not_certified() -> None:
 
 
 def test_a_class_of_somebody_else_repeats_no_map() -> None:
-    class Louder(Repeated):
+    class Louder(SeriesInPeriods):
         """Encodes what its map is not charged for."""
 
     problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
-    own = Design(problem, Series(Repeated(Identity(2), (2, 2, 1), True)), "own")
-    assert own.sensitivity > 0
-    with pytest.raises(NotCertifiedError):
-        _ = replace(own, shape=Series(Louder(Identity(2), (2, 2, 1), True))).sensitivity
+    for made in (SeriesInPeriods, Louder):
+        design = Design(problem, made.of_release(ToDate(2), STEPS, Identity(2), continued=False), "")
+        if made is SeriesInPeriods:
+            assert design.sensitivity > 0
+        else:
+            with pytest.raises(NotCertifiedError):
+                _ = design.sensitivity
 
 
 @pytest.mark.parametrize("window", [Tumbling(2), ToDate(2)], ids=lambda window: window.text)
@@ -344,9 +374,7 @@ def test_what_is_measured_without_noise_is_decoded_exactly(window: Tumbling | To
 def test_a_stream_measures_the_integers_of_a_release(window: Tumbling | ToDate, causal: CausalMap) -> None:
     answers = HistoryAnswers(random_histories(np.random.default_rng(3), DAYS, 25, 2), DAYS)
     problem = Problem(window, DAYS, (2,), EventLevel(), GAUSSIAN, 1.0)
-    lengths = tuple(sizes(window, DAYS).tolist())
-    along: IntegerMap = causal if isinstance(window, Tumbling) else Repeated(causal, lengths, causal=True)
-    release = Design(problem, Series(along), "")
+    release = Design(problem, SeriesInPeriods.of_release(window, DAYS, causal, continued=False), "")
     stream = StepDesign(problem, SeriesInPeriods(causal, *fewest_and_most(window), DAYS), "", horizon=DAYS)
     encoded = stream.encode(answers, 2)
     assert encoded.tolist() == release.encode(answers, 2).tolist()

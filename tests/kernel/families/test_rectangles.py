@@ -26,6 +26,7 @@ from dpwindows.kernel.families.rectangles import (
     any_nested_event_l2,
     any_weighted_event_l2,
     chain_costs,
+    multiply_exactly,
     root_of_product,
 )
 from dpwindows.kernel.problem import Problem
@@ -343,6 +344,14 @@ def test_large_numbers_are_rounded_up() -> None:
         weights = tuple(int(weight) for weight in generator.integers(1, 1 << 31, size=4))
         exact = in_full(taps, weights, 6)
         assert exact <= weighted(taps, weights, 6) <= 1.001 * exact
+
+
+def test_sums_are_exact_or_refused() -> None:
+    one = np.array([[1 << 26, (1 << 26) - 1]])
+    assert multiply_exactly(one, np.array([[1 << 26], [1 << 26]]))[0, 0] == (1 << 53) - (1 << 26)
+    for factor, other in ((one + 1, 1 << 26), (one, -1)):
+        with pytest.raises(ArithmeticError):
+            multiply_exactly(factor, np.array([[other], [1 << 26]]))
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-import pytest
-
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.ask.windows import longest_window
+from dpwindows.ask.queries import AnyWindow, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.certificate import NotCertifiedError
-from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.series import Series
-from dpwindows.kernel.families.starts import Starts
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.direct import design as direct_design_or_none
-from tests.kernel.made_up import EVENT, ITEM, any_taps
-from tests.kernel.truth import truth
+from tests.kernel.made_up import EVENT, ITEM
 from tests.single_item import all_logs, differences
 
 UNITS: tuple[Unit, ...] = (ItemAddRemove(), ItemLevel())
@@ -53,30 +46,3 @@ def test_direct_measurement_touches_exactly_what_it_says() -> None:
 def truth_of_rolling_direct(steps: int, length: int) -> int:
     pieces = differences(all_logs(steps, 1), Rolling(length), (1,), EVENT)
     return max(int(abs(piece).sum(axis=(1, 2)).max()) for piece in pieces)
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 3)], ids=str)
-def test_counters_for_every_start_with_any_taps(thresholds: tuple[int, ...]) -> None:
-    """No signs needed: one interval a start."""
-    rng = np.random.default_rng(9)
-    for steps in range(1, 5):
-        for longest in range(1, steps + 1):
-            for unit in UNITS:
-                asked = Problem(AnyWindow(longest), steps, thresholds, unit, GAUSSIAN, 1.0)
-                filtered = Design(asked, Starts(longest, Filter(any_taps(rng, longest))), "test")
-                assert truth(filtered) <= filtered.certificate.bound
-                if isinstance(unit, ItemLevel):
-                    assert filtered.certificate.bound <= 4 * truth(filtered)
-
-
-@pytest.mark.parametrize("window", [Cumulative(), Rolling(4)], ids=str)
-def test_shapes_of_any_windows_have_no_bound_for_other_families(window: WindowFamily) -> None:
-    """They measure every window of the range: T windows were charged for, and T (T + 1) / 2 measured."""
-    problem = Problem(window, 4, (1,), ItemLevel(), GAUSSIAN, 1.0)
-    shape = Starts(4, Identity())
-    for design in (
-        Design(problem, Starts(longest_window(window, 4), Identity()), "d"),
-        StepDesign(problem, shape, "d", horizon=4),
-    ):
-        with pytest.raises(NotCertifiedError):
-            _ = design.certificate

@@ -68,6 +68,6 @@ def test_unlimited_taps_are_those_of_the_formula() -> None:
 
 def test_the_error_of_an_unlimited_stream_grows_like_a_power_of_the_logarithm() -> None:
     counter = reading.step_reader(EndlessCounter(24))
-    early, late = np.sqrt(counter.variance(1 << 16)[[255, 65535]])
+    early, late = np.sqrt(counter.moment(1 << 16, 2)[[255, 65535]])
     # From 2^8 to 2^16 steps the logarithm doubles; noise that is merely summed up would grow 16-fold.
     assert 1 < late / early < 2 ** (5 / 4)

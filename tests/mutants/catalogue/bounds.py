@@ -38,7 +38,7 @@ MUTANTS = [
         "The ends that an event may meet are counted from the last place of its stretch, not from the first.",
         "kernel/families/rectangles.py",
         "min(steps - first + 1, longest)",
-        "min(steps - last + 1, longest)",
+        "max(1, min(steps - first - width + 2, longest))",
         f"{RECTANGLES}test_places_of_a_stretch_take_the_limits_of_all_of_them",
     ),
     Mutant(
@@ -122,7 +122,7 @@ MUTANTS = [
     Mutant(
         "Counts to date in a stream: the map remembers the month before, whose events then move this one's numbers.",
         "kernel/families/periods.py",
-        "return self.map.fresh(1) if position == 1 else memory",
+        "return self.causal.fresh(1) if position == 1 else memory",
         "return memory",
         "tests/kernel/families/test_periods.py::test_a_stream_measures_the_integers_of_a_release[to-date:7-filter]",
     ),
@@ -319,15 +319,15 @@ MUTANTS = [
     Mutant(
         "Of the windows inside a measured one those after the event are left out.",
         "kernel/families/rectangles.py",
-        "(min(step, places), min(steps - step + 1, places))",
-        "(min(step, places), 1)",
+        "min(steps - first + 1, longest)",
+        "1",
         "tests/kernel/test_certificate.py::test_no_neighbour_moves_any_map_by_more_than_its_certificate[nested-4]",
     ),
     Mutant(
         "A span is taken to meet one period, whatever it meets, where the shape claims that periods have no steps.",
         "kernel/families/periods.py",
-        " and measured.fewest >= 1",
-        "",
+        "case.steps != shape.last or shape.fewest < 1",
+        "case.steps != shape.last",
         "tests/kernel/families/test_periods.py::test_periods_of_no_steps_are_no_reason_to_meet_fewer",
     ),
     Mutant(
@@ -364,6 +364,13 @@ MUTANTS = [
         "[sum(k > i for k in thresholds) for i in range(most)]",
         "[1] * most",
         f"{RECTANGLES}test_no_log_exceeds_the_bound",
+    ),
+    Mutant(
+        "Sums are added up in floating point whatever their size.",
+        "kernel/families/rectangles.py",
+        "if largest > 1 << 53 or",
+        "if",
+        f"{RECTANGLES}test_sums_are_exact_or_refused",
     ),
     Mutant(
         "Rectangles are charged for norms that were rounded down.",

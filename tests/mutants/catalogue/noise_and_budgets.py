@@ -66,7 +66,7 @@ MUTANTS = [
         "kernel/measure.py",
         "type(design.shape) not in (*_SHAPES, *admitted):",
         "type(design.shape) in ():",
-        "tests/kernel/test_certificate.py::test_the_kernel_measures_no_shape_that_answers_for_itself",
+        "tests/kernel/test_measure.py::test_nobody_can_state_a_bound",
     ),
     Mutant(
         "Long vectors are drawn in pieces, and every piece carries the noise of the first.",

@@ -21,15 +21,12 @@ import numpy as np
 from dpwindows.ask.queries import AnyWindow, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Shape
-from dpwindows.kernel.families.blocks import Block, blocks_of
 from dpwindows.kernel.families.lines import Line, Lines, filter_costs, lines_bound
+from dpwindows.kernel.families.starts import Block, blocks_of
 from dpwindows.kernel.maps.filters import convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import ITEM_UNITS, Case, certify, rule
+from dpwindows.kernel.rules import ITEM_UNITS, Case, rule
 
 
 @dataclass(frozen=True)
@@ -84,16 +81,10 @@ class Crossed(Shape):
         """The blocks and their maps, one map for all blocks of a form."""
         return _blocks(self, longest_window(window, steps), steps)
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of all lines of all blocks.
-
-        Raises:
-            NotCertifiedError: no proof covers it, or a line has no weight.
-        """
-        if len(self.weights) < min(self.width + longest_window(problem.window, problem.steps) - 1, problem.steps):
-            raise NotCertifiedError(problem, self)
-        bound, proof = certify(Case(problem, self, horizon, advise))
-        return Certificate(bound, proof, moved=self.rows(problem.window, problem.steps))
+    def is_for(self, case: Case) -> bool:
+        """Every line has a weight."""
+        steps = case.problem.steps
+        return len(self.weights) >= min(self.width + longest_window(case.problem.window, steps) - 1, steps)
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return sum(own.rows for _, own in self.list_blocks(window, steps))

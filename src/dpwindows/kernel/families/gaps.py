@@ -40,13 +40,10 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import AnyWindow, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import Shape
 from dpwindows.kernel.maps.filters import convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, require_positive, widen
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify, rule
+from dpwindows.kernel.rules import Case, rule
 
 
 @dataclass(frozen=True)
@@ -94,13 +91,10 @@ class Gaps(Shape):
 
     map: GapFilter
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the map over the gaps of one item.
-
-        Raises:
-            NotCertifiedError: no proof covers it.
-        """
-        return Certificate(*certify(Case(problem, self.map, horizon, advise)), self.map.rows)
+    @property
+    def measured(self) -> GapFilter:
+        """Rules are declared for the map over the gaps of one item."""
+        return self.map
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return self.map.rows

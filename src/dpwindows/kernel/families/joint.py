@@ -12,19 +12,21 @@ from __future__ import annotations
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Cumulative, Rolling, ToDate, Tumbling
 from dpwindows.kernel.accounting import CUBE, RANGE
+from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.maps.filters import Identity
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.rules import ITEM_UNITS, Case, rule
 
-_SERIES = (Cumulative, Rolling, Tumbling, ToDate)
+_SERIES, _MAPS = (Cumulative, Rolling, Tumbling, ToDate), (Identity, SeriesInPeriods)
 
 
 def _as_it_is(case: Case) -> bool:
     measured = case.measured
-    return (measured.map if isinstance(measured, Repeated) and measured.causal else measured) == Identity()
+    if isinstance(measured, SeriesInPeriods) and not measured.continued:
+        measured = measured.map
+    return bool(measured == Identity())
 
 
-@rule("item-in-a-cube", _SERIES, ITEM_UNITS, CUBE, (Identity, Repeated), when="one lattice unit to a count")
+@rule("item-in-a-cube", _SERIES, ITEM_UNITS, CUBE, _MAPS, when="one lattice unit to a count")
 def item_in_a_cube(case: Case) -> int | None:
     """One item changed, added or removed: the sum over thresholds of the largest absolute change of a number.
 
@@ -35,7 +37,7 @@ def item_in_a_cube(case: Case) -> int | None:
     return len(case.thresholds) if _as_it_is(case) else None
 
 
-@rule("item-in-one-direction", _SERIES, ItemAddRemove, RANGE, (Identity, Repeated), when="one lattice unit to a count")
+@rule("item-in-one-direction", _SERIES, ItemAddRemove, RANGE, _MAPS, when="one lattice unit to a count")
 def item_in_one_direction(case: Case) -> int | None:
     """One item added or removed: the sum over thresholds of `max(0, change) - min(0, change)`, largest and smallest.
 

@@ -19,14 +19,11 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, count_windows, longest_window
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.families.lines import lines_bound, lines_of_starts
 from dpwindows.kernel.maps.filters import Filter, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify
+from dpwindows.kernel.rules import Case
 
 # The least number of starts whose exact answers are read at a time.
 _AT_ONCE = 256
@@ -49,16 +46,13 @@ class Nested(StepShape):
     taps: tuple[int, ...]
     weights: tuple[int, ...] = ()
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the filter over windows of at most this many steps.
+    def is_for(self, case: Case) -> bool:
+        """The windows that are asked for are as long as those that are measured."""
+        return self.longest == longest_window(case.problem.window, case.steps or self.longest)
 
-        Raises:
-            NotCertifiedError: no proof covers it, or other windows are asked for.
-        """
-        if self.longest != longest_window(problem.window, horizon or self.longest):
-            raise NotCertifiedError(problem, self)
-        moved = lines_bound(lines_of_starts(self.longest, 1, horizon), range(self.longest + 1), 1)
-        return Certificate(*certify(Case(problem, self, horizon, advise)), moved)
+    def moved(self, case: Case) -> int:
+        """As many windows as hold any one step."""
+        return lines_bound(lines_of_starts(self.longest, 1, case.steps), range(self.longest + 1), 1)
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         """One number for each window."""

@@ -18,60 +18,96 @@ So one problem stands for all periods (`series_of`), and the rules for its windo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwindows.ask.periods import ends_with, first_steps, place_of, sizes
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.ask.zones import Int64Array
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.families.lines import Line, Lines, count_moved, line_costs, lines_bound
-from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.differences import AnchoredDifferences
-from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, Memory
-from dpwindows.kernel.maps.repeated import Repeated
-from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import CausalTree
+from dpwindows.kernel.families.series import series
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import ALL_UNITS, ITEM_UNITS, Case, certify, rule
 
 
 @dataclass(frozen=True)
 class SeriesInPeriods(StepShape):
-    """One lane. Tumbling: a number at the last step of each period; to date: one at every step.
+    """One series. Tumbling: a number at the last step of each period; to date: one at every step.
 
     Attributes:
         map: for tumbling counts its positions are the periods, for counts to date the steps of a period.
         fewest: every period but the first and the last has this many steps or more, which the certificate rests on.
         most: no period has more steps.
-        last: the step after which the stream ends, None if it has no end: it cuts the last window.
+        last: the step after which there are no more, None if there is no end: it cuts the last window.
+        continued: in a release, measure the counts to date of all periods as far as the longest period, continued by
+            their last value. Otherwise the map has a row for each position, and those beyond a period are left out.
     """
 
-    map: CausalMap
+    map: IntegerMap
     fewest: int
     most: int
     last: int | None
+    continued: bool = False
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the map for all periods.
+    @classmethod
+    def of_release(cls, window: PeriodFamily, steps: int, measured: IntegerMap, *, continued: bool) -> SeriesInPeriods:
+        """A map in the periods of a release of `steps` steps."""
+        every = sizes(window, steps)
+        return cls(measured, int(every[1:-1].min(initial=steps)), int(every.max()), steps, continued)
 
-        Raises:
-            NotCertifiedError: no proof covers it, or the shape is one for other periods.
-        """
-        case = Case(problem, self, horizon, advise)
-        bound, proof = certify(case)
-        layout = _layout_of_case(case)
-        assert layout is not None
+    def is_for(self, case: Case) -> bool:
+        """The calendar has no other periods than the certificate counts on."""
+        return _as_series(case) is not None
+
+    def moved(self, case: Case) -> int:
+        """What is moved in one period, in every period that a change can meet."""
+        found = _as_series(case)
+        assert found is not None, "`is_for` says so"
+        layout, once = found
         assert layout.changed is not None
-        moved = count_moved(_series_case(case, layout))
-        return Certificate(bound, proof, moved * (1 if isinstance(problem.window, Tumbling) else layout.changed))
+        moved = count_moved(once) * (1 if isinstance(case.problem.window, Tumbling) else layout.changed)
+        # Without rows beyond a period there is a number for each window, and no two windows end at one step.
+        return moved if case.steps is None or self.continued else min(moved, case.steps)
+
+    # --- All at once ---
+
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        if isinstance(window, Tumbling):
+            return self.map.rows(count_windows(window, steps))
+        return int(self.rows_measured(window, steps).sum())
+
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        return self.encode_series(window, series(window, answers, k))
+
+    def encode_series(self, window: WindowFamily, exact: IntArray) -> IntArray:
+        """The map applied to the exact series of a family, shape (windows, ...), as one or in each period."""
+        if isinstance(window, Tumbling):
+            return self.map.encode(exact)
+        lengths = sizes(_in_periods(window), len(exact))
+        ends = np.cumsum(lengths)
+        places = np.minimum(ends - lengths + np.arange(self.most)[:, None], ends - 1)
+        return apply_along_each(self.map.encode, exact[places])[self.rows_measured(window, len(exact))]
+
+    def rows_measured(self, window: WindowFamily, steps: int) -> NDArray[np.bool_]:
+        """Marks the rows that are measured of the counts to date of each period, shape (periods, rows of the map)."""
+        lengths = sizes(_in_periods(window), steps)[:, None]
+        rows = np.arange(self.map.rows(self.most))
+        return np.asarray((rows < lengths) | self.continued)
+
+    # --- Step by step ---
+
+    @property
+    def causal(self) -> CausalMap:
+        """The map of a stream."""
+        return self.map  # type: ignore[return-value]
 
     def _require_planned(self, window: PeriodFamily, step: int, memory: Memory) -> None:
         """Check that a step follows those before it in the calendar that the certificate counts on.
@@ -105,15 +141,15 @@ class SeriesInPeriods(StepShape):
 
     def rows_at(self, window: WindowFamily, step: int) -> int:
         position = self.position(window, step)
-        return 0 if position is None else self.map.rows_at(position)
+        return 0 if position is None else self.causal.rows_at(position)
 
     def fresh(self) -> Memory:
         """The map's memory before its first position, of one lane, and the place of a step in its period."""
-        return self.map.fresh(1) | {"place": np.zeros(1, dtype=np.int64)}
+        return self.causal.fresh(1) | {"place": np.zeros(1, dtype=np.int64)}
 
     def _own(self, position: int, memory: Memory) -> Memory:
         """The memory of the map; at the first step of a period one of nothing."""
-        return self.map.fresh(1) if position == 1 else memory
+        return self.causal.fresh(1) if position == 1 else memory
 
     def encode_step(
         self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
@@ -124,8 +160,14 @@ class SeriesInPeriods(StepShape):
         if position is None:
             return np.zeros(0, dtype=np.int64), memory | place
         newest = _newest(window, answers, k)
-        measured, after = self.map.encode_step(position, newest, self._own(position, memory))
+        measured, after = self.causal.encode_step(position, newest, self._own(position, memory))
         return measured.ravel(), after | place
+
+
+def apply_along_each(apply: Callable[[IntArray], IntArray], columns: IntArray) -> IntArray:
+    """A function of columns, shape (n, columns), applied to an array of shape (n, periods, ...): by period and row."""
+    applied = apply(columns.reshape(len(columns), -1))
+    return np.moveaxis(applied.reshape(len(applied), *columns.shape[1:]), 1, 0)
 
 
 def _in_periods(window: WindowFamily) -> PeriodFamily:
@@ -166,19 +208,20 @@ def layout_of(problem: Problem, horizon: int | None, fewest: int, most: int) -> 
     Args:
         problem: its window is a family with periods, its unit says what a neighbour is.
         horizon: the number of steps, None if there is no end.
-        fewest: a lower bound on the steps of any period but the first and the last; 0 if the calendar alone says it.
-        most: an upper bound on the steps of any period; read without a horizon only.
+        fewest: a lower bound on the steps of any period but the first and the last.
+        most: an upper bound on the steps of any period; with a horizon the calendar says it.
     """
     window, unit = problem.window, problem.unit
     assert isinstance(window, PeriodFamily)
     if horizon is None:
-        spanned = periods_met_at_most(fewest, unit.steps) if isinstance(unit, ItemPerPeriod) else None
-        return Layout(None, most, 1 if isinstance(unit, EventLevel) else spanned, fewest)
-    firsts = first_steps(window, horizon)
-    spanned = periods_met(firsts, horizon, unit.steps) if isinstance(unit, ItemPerPeriod) else len(firsts)
-    every = sizes(window, horizon)
-    between = int(every[1:-1].min(initial=fewest or horizon))
-    return Layout(len(firsts), int(every.max()), 1 if isinstance(unit, EventLevel) else spanned, between)
+        count, longest, between, spanned = None, most, fewest, None
+        if isinstance(unit, ItemPerPeriod):
+            spanned = periods_met_at_most(fewest, unit.steps)
+    else:
+        firsts, every = first_steps(window, horizon), sizes(window, horizon)
+        count, longest, between = len(firsts), int(every.max()), int(every[1:-1].min(initial=fewest))
+        spanned = periods_met(firsts, horizon, unit.steps) if isinstance(unit, ItemPerPeriod) else count
+    return Layout(count, longest, 1 if isinstance(unit, EventLevel) else spanned, between)
 
 
 def series_of(problem: Problem, layout: Layout) -> Problem:
@@ -231,26 +274,17 @@ def periods_met_at_most(fewest: int, span: int) -> int:
 # --- Certificates -----------------------------------------------------------------------------------------------------
 
 
-def _layout_of_case(case: Case) -> Layout | None:
-    """The periods that a measurement is for; None where it is for others."""
-    measured, problem = case.measured, case.problem
-    if isinstance(measured, SeriesInPeriods):
-        known = case.steps == measured.last and measured.fewest >= 1
-        layout = layout_of(problem, case.steps, measured.fewest, measured.most) if known else None
-        return None if layout is None or layout.changed is None or layout.longest > measured.most else layout
-    assert isinstance(problem.window, PeriodFamily)
-    if isinstance(measured, Repeated) and measured.lengths != tuple(sizes(problem.window, problem.steps).tolist()):
+def _as_series(case: Case) -> tuple[Layout, Case] | None:
+    """How the periods lie, and the case of the one series that stands for all; None for a shape of other periods."""
+    shape: SeriesInPeriods = case.measured
+    if case.steps != shape.last or shape.fewest < 1:
         return None
-    return layout_of(problem, problem.steps, 0, 0)
-
-
-def _series_case(case: Case, layout: Layout) -> Case:
-    """The case of the one series that stands for all periods; a map of a stream is read as far as a period may last."""
-    shape = case.measured
-    longest = shape.most if isinstance(shape, SeriesInPeriods) else layout.longest
-    steps = layout.count if isinstance(case.problem.window, Tumbling) else longest
-    measured = shape.map if isinstance(shape, SeriesInPeriods | Repeated) else shape
-    return replace(case, problem=series_of(case.problem, layout), measured=measured, steps=steps)
+    layout = layout_of(case.problem, case.steps, shape.fewest, shape.most)
+    if layout.changed is None or layout.longest > shape.most:
+        return None
+    # A map to date is read as far as a period may last.
+    steps = layout.count if isinstance(case.problem.window, Tumbling) else shape.most
+    return layout, replace(case, problem=series_of(case.problem, layout), measured=shape.map, steps=steps)
 
 
 @rule(
@@ -258,10 +292,7 @@ def _series_case(case: Case, layout: Layout) -> Case:
     Tumbling,
     ALL_UNITS,
     (GAUSSIAN, LAPLACE),
-    (
-        *(Filter, Identity, AnchoredDifferences, MatrixCounter, OffsetFilter),
-        *(TentTree, CausalTree, EndlessCounter, SeriesInPeriods),
-    ),
+    SeriesInPeriods,
     when="a rule for rolling counts of length 1",
 )
 def tumbling_bound(case: Case) -> int | None:
@@ -273,8 +304,8 @@ def tumbling_bound(case: Case) -> int | None:
     periods they meet, which are consecutive. So a bound for these neighbours is one for the tumbling counts.
     (Measured directly at event level it is 1: one window changes, for one threshold.) QED.
     """
-    layout = _layout_of_case(case)
-    return None if layout is None else certify(_series_case(case, layout))[0]
+    found = _as_series(case)
+    return None if found is None else certify(found[1])[0]
 
 
 @rule(
@@ -282,7 +313,7 @@ def tumbling_bound(case: Case) -> int | None:
     ToDate,
     EventLevel,
     (GAUSSIAN, LAPLACE),
-    (Repeated, SeriesInPeriods),
+    SeriesInPeriods,
     when="a rule for cumulative counts",
 )
 def to_date_event(case: Case) -> int | None:
@@ -292,8 +323,8 @@ def to_date_event(case: Case) -> int | None:
     cumulative counts of the period's own log, which gains or loses one occurrence. A shorter period is a longer one
     that is cut, or that goes on without events. QED.
     """
-    layout = _layout_of_case(case)
-    return None if layout is None else certify(_series_case(case, layout))[0]
+    found = _as_series(case)
+    return None if found is None else certify(found[1])[0]
 
 
 @rule(
@@ -301,19 +332,19 @@ def to_date_event(case: Case) -> int | None:
     ToDate,
     ITEM_UNITS,
     (GAUSSIAN, LAPLACE),
-    (Repeated, SeriesInPeriods),
+    SeriesInPeriods,
     when="costs of a line for the map",
 )
 def to_date_on_lines(case: Case) -> int | None:
     """Counts to date of items: a forward line for each period that a change meets."""
-    layout, unit = _layout_of_case(case), case.problem.unit
-    if layout is None:
+    found, unit = _as_series(case), case.problem.unit
+    if found is None:
         return None
-    once = _series_case(case, layout)
+    layout, once = found
     longest, costs = once.horizon, line_costs(once, once.steps)
     if costs is None or layout.changed is None:
         return None
-    if isinstance(case.measured, Repeated) and not case.measured.causal:
+    if case.measured.continued:
         # Rows beyond the end of a period are measured too: a change may move all that the map makes of it.
         costs = 0, max(costs)
     span = unit.steps if isinstance(unit, ItemPerPeriod) else layout.changed * longest

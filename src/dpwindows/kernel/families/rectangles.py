@@ -66,7 +66,6 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.norms import has_contracting_signs, interval_norms
-from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.rules import Case, rule
 
 Table = NDArray[np.int64]
@@ -101,18 +100,13 @@ def any_nested_event_l2(case: Case) -> int | None:
     shape: Nested = case.measured
     if shape.weights or not has_contracting_signs(shape.taps):
         return None
-    longest, steps = shape.longest, case.steps
-    places = longest if steps is None else min(longest, steps)
-    if steps is None or steps >= 2 * longest:
-        met = [(places, places)]
-    else:
-        met = [(min(step, places), min(steps - step + 1, places)) for step in range(1, steps + 1)]
-    return _largest(shape.taps, places, tuple(met), case.thresholds)
+    return _largest(shape.taps, _starts_and_ends(shape.longest, case.steps, 1), case.thresholds)
 
 
 @lru_cache(maxsize=256)
-def _largest(taps: tuple[int, ...], places: int, met: tuple[tuple[int, int], ...], thresholds: tuple[int, ...]) -> int:
-    """The largest cost of an event that meets any number of starts and of ends up to `places` each."""
+def _largest(taps: tuple[int, ...], met: tuple[tuple[int, int], ...], thresholds: tuple[int, ...]) -> int:
+    """The largest cost of an event that meets as many starts and ends as one of these pairs says."""
+    places = max(map(max, met))
     norms = interval_norms(taps, 2 * places)
     most = min(thresholds[-1], places)
     alone = chain_costs(norms, places, [1] * most)
@@ -155,25 +149,27 @@ def chain_costs(norms: Sequence[int], places: int, weights: Sequence[int]) -> li
     """
     cells = min(max(_CELLS // len(weights), _LEAST_CELLS), _MOST_CELLS // (places * len(weights)))
     lengths = Lengths.of(places, math.isqrt(cells))
-    tables = Norms.of(norms, (_BITS - (16 * sum(weights)).bit_length()) // 2)
+    shift = max(0, norms[-1].bit_length() - (_BITS - (16 * sum(weights)).bit_length()) // 2)
+    up = np.array([-(-norm >> shift) for norm in norms], dtype=np.int64)
+    down = np.array([norm >> shift for norm in norms], dtype=np.int64)
     best = [[4 * weights[0] * norm**2 for norm in norms[: places + 1]]]
     values = np.full((places + 1, len(lengths.low)), _NEVER, dtype=np.int64)
     for column, (low, high) in enumerate(lengths):
-        values[low:, column] = 4 * weights[0] * tables.up[high] ** 2
+        values[low:, column] = 4 * weights[0] * up[high] ** 2
     for i, weight in enumerate(weights[1:], 1):
-        values = _longer(values, tables, lengths, weight, first=i == 1)
+        values = _longer(values, (up, down), lengths, weight, first=i == 1)
         largest = values.max(axis=1)
-        best.append([max(old, int(new) << 2 * tables.shift) for old, new in zip(best[-1], largest, strict=True)])
+        best.append([max(old, int(new) << 2 * shift) for old, new in zip(best[-1], largest, strict=True)])
     return best
 
 
-def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, first: bool) -> Table:
+def _longer(values: Table, norms: tuple[Table, Table], lengths: Lengths, weight: int, *, first: bool) -> Table:
     """The values of chains with one interval more; `first` where there is nothing beyond its neighbour.
 
     Values have the shape (places + 1, classes): the most places that are used, and the class of the last interval.
+    Norms are rounded up, and down.
     """
-    up, down = tables.up, tables.down
-    longer = np.full_like(values, _NEVER)
+    (up, down), longer = norms, np.full_like(values, _NEVER)
     most = lengths.largest_sum(np.arange(len(values)))
     for column, (low, high) in enumerate(lengths):
         # Neighbours for which there are places left.
@@ -189,22 +185,6 @@ def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, firs
             charged += 2 * weight * beyond**2
         longer[low:, column] = charged.max(axis=1) + 4 * weight * up[high] ** 2
     return np.where(longer < 0, _NEVER, longer)
-
-
-@dataclass(frozen=True)
-class Norms:
-    """q in units of `2^shift`, rounded up and down, with values of at most `bits` bits."""
-
-    up: Table
-    down: Table
-    shift: int
-
-    @classmethod
-    def of(cls, norms: Sequence[int], bits: int) -> Norms:
-        """From exact norms, in ascending order."""
-        shift = max(0, norms[-1].bit_length() - bits)
-        down = np.array([norm >> shift for norm in norms], dtype=np.int64)
-        return cls(np.array([-(-norm >> shift) for norm in norms], dtype=np.int64), down, shift)
 
 
 @dataclass(frozen=True)
@@ -246,7 +226,7 @@ class Lengths:
 # --- Weighed by length ------------------------------------------------------------------------------------------------
 
 # Bits that are kept of squared responses, of squared weights and of their sums over one axis; and the most places.
-# Products of whole numbers with these bits, summed over that many places, are at most 2^53: exact in floating point.
+# They leave no sum above 2^17 2^24 4096 = 2^53 to `multiply_exactly`.
 _RESPONSES, _WEIGHTS, _SUMS, MOST_PLACES = 17, 16, 24, 4096
 # Into how many parts the places of an event are cut where the ends of the range are near for all of them.
 _PARTS = 32
@@ -284,30 +264,57 @@ def any_weighted_event_l2(case: Case) -> int | None:
     sums[longest:] = known + [known[-1]] * (longest - len(known))
     # By x - 1 and d: sums has C(i) at longest + i.
     places = np.arange(longest)
-    responses, shift = _coarse((sums[longest + places] - sums[longest + places - places[:, None] - 1]) ** 2, _RESPONSES)
+    squared = (sums[longest + places] - sums[longest + places - places[:, None] - 1]) ** 2
+    responses, shift = _coarse(squared, _RESPONSES)
     squares, rest = _coarse(np.array(weights, dtype=np.int64) ** 2, _WEIGHTS)
-    across = np.where(np.add.outer(places, places) < longest, squares[np.add.outer(places, places) % longest], 0.0)
-    worst = max(_largest_sum(responses, across, *met) for met in _starts_and_ends(longest, case.steps))
+    lengths = np.add.outer(places, places)
+    across = np.where(lengths < longest, squares[lengths % longest], 0)
+    width = 1 if case.steps is None else -(-case.steps // _PARTS)
+    worst = max(_largest_sum(responses, across, *met) for met in _starts_and_ends(longest, case.steps, width))
     return worst << (2 * shift + rest)
 
 
-def _largest_sum(responses: FloatArray, across: FloatArray, before: int, after: int) -> int:
+def _largest_sum(responses: Table, across: Table, before: int, after: int) -> int:
     """The largest sum where an event has `before` places for starts and `after` for ends."""
-    inner, shift = _coarse((responses[:before, :before] @ across[:before, :after]).astype(np.int64), _SUMS)
-    return int((inner @ responses[:after, :after].T).max()) << shift
+    inner, shift = _coarse(multiply_exactly(responses[:before, :before], across[:before, :after]), _SUMS)
+    return int(multiply_exactly(inner, responses[:after, :after].T).max()) << shift
 
 
-def _starts_and_ends(longest: int, steps: int | None) -> list[tuple[int, int]]:
-    """How many starts and ends an event may meet; what is mirrored is left out, for both axes are filtered alike."""
-    if steps is None or steps >= 2 * longest - 1:
-        return [(longest, longest)]
-    width = -(-steps // _PARTS)
-    stretches = [(first, min(first + width - 1, steps)) for first in range(1, steps + 1, width)]
-    met = {(min(last, longest), min(steps - first + 1, longest)) for first, last in stretches}
-    return [pair for pair in met if pair[0] <= pair[1] or pair[::-1] not in met]
+def multiply_exactly(one: Table, other: Table) -> Table:
+    """The product of two matrices of whole numbers >= 0, by way of floating-point numbers, which is far faster.
+
+    Proof. No term is negative, so whatever the order in which the terms of a sum are added, every partial sum is a
+    whole number of at most the terms of a sum times the largest entries of both matrices. That is checked to be at most
+    2^53, and up to there floating-point numbers are exact. QED.
+
+    Raises:
+        ArithmeticError: an entry is negative, or a sum might be larger.
+    """
+    largest = int(one.max()) * int(other.max()) * one.shape[1]
+    if largest > 1 << 53 or min(one.min(), other.min()) < 0:
+        raise ArithmeticError(f"sums of up to {largest} are not exact in floating point")
+    return np.asarray((one.astype(np.float64) @ other.astype(np.float64)).astype(np.int64))
 
 
-def _coarse(values: NDArray[np.int64], bits: int) -> tuple[FloatArray, int]:
-    """Values that are not negative in units of a power of two, rounded up to integers of `bits` bits; the power."""
+def _coarse(values: Table, bits: int) -> tuple[Table, int]:
+    """Values that are not negative in units of a power of two, rounded up to at most `2^bits`; the power."""
     shift = max(0, int(values.max()).bit_length() - bits)
-    return np.asarray(-(-values >> shift), dtype=np.float64), shift
+    return -(-values >> shift), shift
+
+
+# --- How many starts and ends an event may meet -----------------------------------------------------------------------
+
+
+def _starts_and_ends(longest: int, steps: int | None, width: int) -> tuple[tuple[int, int], ...]:
+    """The most starts at or before an event and the most ends at or after it, for each stretch of `width` places.
+
+    A range without end, or a long one, has a place with `longest` of both. What is mirrored is left out, for both axes
+    are filtered alike.
+    """
+    if steps is None or steps >= 2 * longest - 1:
+        return ((longest, longest),)
+    met = {
+        (min(first + width - 1, steps, longest), min(steps - first + 1, longest))
+        for first in range(1, steps + 1, width)
+    }
+    return tuple(sorted(pair for pair in met if pair[0] <= pair[1] or pair[::-1] not in met))

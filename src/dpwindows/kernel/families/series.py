@@ -10,33 +10,32 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.periods import first_steps, sizes
-from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import Cumulative, LostItems, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.kernel.accounting import JOINT
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.families.lines import count_moved
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify
+from dpwindows.kernel.rules import Case
 
 
 @dataclass(frozen=True)
 class Series(StepShape):
-    """Counts of any family but `any` as one series over time; in a stream cumulative and rolling counts.
+    """Cumulative and rolling counts as one series over time, and the number of items that lost something.
 
     The map of a stream is a causal one; only such a map has steps to encode.
     """
 
     map: IntegerMap
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the map along time, for the periods of the windows, or under noise of all numbers."""
-        case = Case(problem, self.map, horizon, advise)
-        # What is not followed step by step may change as a whole.
-        whole = problem.law in JOINT or isinstance(problem.window, PeriodFamily)
-        return Certificate(*certify(case), self.rows(problem.window, problem.steps) if whole else count_moved(case))
+    @property
+    def measured(self) -> IntegerMap:
+        """Rules are declared for maps along time."""
+        return self.map
+
+    def moved(self, case: Case) -> int:
+        """What is drawn for as a whole is charged for as a whole."""
+        return super().moved(case) if case.problem.law in JOINT else count_moved(case)
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return self.map.rows(count_windows(window, steps))

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
-from dpwindows.kernel.maps.integer_maps import IntArray, Memory, fixed, require_length, weighted_sum, widen
-
-
-class _RowsOnIncrements(Protocol):
-    def row(self, position: int) -> IntArray: ...
-
-
-class IncrementSteps:
-    """How a lower-triangular matrix on increments is applied step by step: every increment stays in memory."""
-
-    def rows_at(self, position: int) -> int:
-        return 1
-
-    def fresh(self, lanes: int) -> Memory:
-        """No increments yet, shape (0, lanes), and the value that the next increment is taken from."""
-        return {"exact": np.zeros((0, lanes), dtype=np.int64), "last": np.zeros(lanes, dtype=np.int64)}
-
-    def encode_step(self: _RowsOnIncrements, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
-        """The row of the position times all increments, which are remembered with the newest one after them."""
-        value = exact.astype(np.int64)
-        increments = np.concatenate([memory["exact"], (value - memory["last"])[None]])
-        return weighted_sum(self.row(position), increments)[None], {"exact": increments, "last": value}
+from dpwindows.kernel.maps.integer_maps import IntArray, RowByRow, fixed, require_length, widen
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixCounter(IncrementSteps):
+class MatrixCounter(RowByRow):
     """`M = E D`, with `D` the first differences (`x_0 = 0`) and `E` lower-triangular integers, its diagonal positive.
 
     Raises:
@@ -67,5 +45,5 @@ class MatrixCounter(IncrementSteps):
         return max(sum(abs(int(weight)) for weight in row) for row in self.weights)
 
     def row(self, position: int) -> IntArray:
-        """Entries 1..position of a row."""
-        return np.asarray(self.weights[position - 1, :position])
+        """Entries 1..position of a row of `E D`, in Python's integers."""
+        return -np.diff(self.weights[position - 1, :position].astype(object), append=0)

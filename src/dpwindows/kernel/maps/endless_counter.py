@@ -19,9 +19,8 @@ from functools import lru_cache
 import flint
 import numpy as np
 
-from dpwindows.kernel.maps.counters import IncrementSteps
 from dpwindows.kernel.maps.filters import convolve_exactly
-from dpwindows.kernel.maps.integer_maps import IntArray, fixed, require_positive, widen
+from dpwindows.kernel.maps.integer_maps import IntArray, RowByRow, fixed, require_positive, widen
 
 # A stream of one-second steps gets there after 68 years.
 MOST_STEPS = 2**31
@@ -32,8 +31,8 @@ _SUMMED = 4096
 
 
 @dataclass(frozen=True)
-class EndlessCounter(IncrementSteps):
-    """Row t has the entries `floor(2^bits R_{t-j})`: integers fixed by their formula, found in ball arithmetic.
+class EndlessCounter(RowByRow):
+    """On increments row t has the entries `floor(2^bits R_{t-j})`: fixed by their formula, found in ball arithmetic.
 
     Attributes:
         bits: the resolution, from 0 to 62.
@@ -55,8 +54,8 @@ class EndlessCounter(IncrementSteps):
         return convolve_exactly(self.taps(len(exact)), np.diff(widen(exact, 2), axis=0, prepend=0))
 
     def row(self, position: int) -> IntArray:
-        """Entries 1..position of a row: the taps from last to first, shape (position,)."""
-        return self.taps(position)[::-1]
+        """Entries 1..position of a row: what the taps rise by from one to the next, from last to first."""
+        return np.diff(self.taps(position), prepend=0)[::-1]
 
     def taps(self, count: int) -> IntArray:
         """The first taps, as whole numbers, shape (count,)."""

@@ -10,6 +10,7 @@ import numpy as np
 from dpwindows.kernel.maps.integer_maps import (
     IntArray,
     Memory,
+    RowByRow,
     require_length,
     require_positive,
     weighted_sum,
@@ -97,7 +98,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class OffsetFilter:
+class OffsetFilter(RowByRow):
     """A filter less a part of the sum of all that it has measured before, as if its noise had a common offset.
 
     With `s_m = taps_0 + ... + taps_(m-1)` the matrix is, each entry rounded to the nearest integer,
@@ -145,17 +146,6 @@ class OffsetFilter:
         weight, offset = self.weights[position - 1], self.offsets[position - 1]
         taps, sums = (known[:position] for known in self._filter)
         return np.asarray((weight * taps - offset * sums + (1 << self.shift >> 1)) >> self.shift)[::-1]
-
-    def rows_at(self, position: int) -> int:
-        return 1
-
-    def fresh(self, lanes: int) -> Memory:
-        """No values yet, shape (0, lanes): every one stays in memory."""
-        return {"exact": np.zeros((0, lanes), dtype=np.int64)}
-
-    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
-        series = np.concatenate([memory["exact"], exact[None]])
-        return weighted_sum(self.row(position), series)[None], {"exact": series.astype(np.int64)}
 
     @cached_property
     def _filter(self) -> tuple[IntArray, IntArray]:

@@ -14,6 +14,7 @@ Maps never depend on the data; their parameters are fixed by what is asked and b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,6 +62,26 @@ class CausalMap(IntegerMap, Protocol):
     def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
         """The exact integers of a position, values of shape (lanes,) to (rows_at, lanes), and the memory after it."""
         ...
+
+
+class RowByRow(ABC):
+    """A lower-triangular matrix applied step by step, one row after another: every value stays in memory."""
+
+    @abstractmethod
+    def row(self, position: int) -> IntArray:
+        """Entries 1..position of a row, on the values of the series."""
+
+    def rows_at(self, position: int) -> int:
+        return 1
+
+    def fresh(self, lanes: int) -> Memory:
+        """No values yet, shape (0, lanes)."""
+        return {"exact": np.zeros((0, lanes), dtype=np.int64)}
+
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        """The row of the position times all values, which are remembered with the newest one after them."""
+        series = np.concatenate([memory["exact"], exact[None].astype(np.int64)])
+        return weighted_sum(self.row(position), series)[None], {"exact": series}
 
 
 def fixed(values: IntArray) -> IntArray:

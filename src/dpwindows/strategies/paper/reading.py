@@ -34,11 +34,8 @@ class TreeReader(Reader, ABC):
     def _nodes_used(self) -> FloatArray:
         """How many nodes each estimate is made of."""
 
-    def variance(self) -> FloatArray:
-        return self._nodes_used() / float(self._tree.weight) ** 2
-
-    def fourth_moment(self) -> FloatArray:
-        return self._nodes_used() / float(self._tree.weight) ** 4
+    def moment(self, power: int) -> FloatArray:
+        return self._nodes_used() / float(self._tree.weight) ** power
 
 
 @reads(CumulativeTree)

@@ -55,11 +55,12 @@ class SignedLags:
     shift: int
 
     @classmethod
-    def of(cls, taps: Sequence[int], places: int) -> SignedLags:
-        """The lags of integer taps that matter within N = `places`; at least three, if need be of 0."""
+    def of(cls, taps: Sequence[int], places: int, bits: int = _BITS) -> SignedLags:
+        """The lags of integer taps that matter within N = `places`; at least three, the first of so many bits."""
         exact = autocorrelation(taps)[:places]
         exact += [0] * (3 - len(exact))
-        shift = max(0, (8 * places * len(exact) * sum(map(abs, exact))).bit_length() - _BITS)
+        reached = 8 * places * len(exact) * sum(map(abs, exact))
+        shift = max(0, reached.bit_length() - _BITS, exact[0].bit_length() - bits)
         half = 1 << shift >> 1
         rounded = [value + half >> shift for value in exact]
         return cls((rounded[0] + (2 * len(exact) if shift else 0), *rounded[1:]), shift)

@@ -18,7 +18,7 @@ from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_ru
 from dpwindows.kernel.families.held_patterns import Held, two_runs_bound
 from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
 from dpwindows.kernel.families.offset_patterns import priced_ones_bound
-from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
+from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
 from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed_runs
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
 from dpwindows.kernel.families.waves import waves_bound
@@ -71,7 +71,7 @@ def rolling_patterns_event_l2(case: Case) -> int | None:
     total = price * reach
     for memory in set(memories):
         alike = tuple(k for k, own in zip(thresholds, memories, strict=True) if own == memory)
-        total += sum(recent_bounds(lags, alike, memory, price))
+        total += recent_bound(lags, alike, memory, price)
     return total << lags.shift
 
 
@@ -195,7 +195,7 @@ def _least_of_both(lags: Lags, runs: int, shortest: int, question: Question, adv
     chained = lags.length <= LONGEST_CHAIN
     question = replace(question, about=(lags, runs, shortest, chained))
     memory, place_price = ask(advise, question, [(1, MOST_MEMORY), (0, lags.values[0])])
-    recent = recent_bound(lags, runs, memory)
+    recent = recent_bound(lags, (runs,), memory)
     return min(recent, neighbour_bound(lags, runs, place_price, shortest=shortest)) if chained else recent
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.advice import Advise, Question, ask
-from dpwindows.kernel.dearest_path import Table, dearest_path
+from dpwindows.kernel.dearest_path import Automaton, Table, dearest_path
 from dpwindows.kernel.families.signed_patterns import SignedLags
 
 # Bits of fractions of poles, points and shares, of the largest value, and of the first lag.
@@ -46,7 +46,7 @@ POLE, POINT, _SHARE, _VALUE, _LAG = 12, 26, 20, 42, 28
 _CELLS = 1 << 24
 
 
-class Waves:
+class Waves(Automaton):
     """The automaton of all changes, on a grid of points whose parts are odd multiples of some units.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpwindows.kernel.families.run_patterns import Lags
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.strategies.search.pattern_search import memory_for, recent_pattern
+from dpwindows.strategies.search.pattern_search import memory_for, recent_patterns
 from dpwindows.strategies.search.portable import even_transform, power, product
 from dpwindows.strategies.search.spectrum import grid_size
 
@@ -49,7 +49,7 @@ def run_weights(reach: int, runs: int, rounds: int = 12) -> tuple[list[tuple[int
         starts = [pattern for _, pattern in heaviest] + first + [_scattered(reach, runs, draw) for _ in range(12)]
         if reach <= _TABLED:
             whole = Lags(tuple(int(np.ceil(lag / lags[0] * 2.0**40)) for lag in lags), 0)
-            starts.append(tuple(recent_pattern(whole, runs, memory)))
+            starts.append(tuple(recent_patterns(whole, (runs,), memory)[0]))
         climbed = _climbed(np.array(starts, dtype=np.float64), lags, runs)
         new = [p for p in climbed if p not in patterns and _cost(p, lags) > mean * (1 + 1e-4)]
         for worst in sorted(new, key=lambda pattern: -_cost(pattern, lags))[:4]:

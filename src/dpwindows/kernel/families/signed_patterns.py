@@ -20,7 +20,8 @@ Either is a charge for places, for unit changes and for alternations (`Charges`)
 place, with the last m values of g for a state (`families.changes_of_two_counts`). It may be any filter:
 nothing is asked of the signs of `r_d`.
 
-All arithmetic but the symbol's maximum is in 64-bit integers that cannot wrap (`SignedLags`).
+All arithmetic is in 64-bit integers that cannot wrap (`SignedLags`); that of the symbol's maximum is in floats, with a
+bound on their rounding.
 """
 
 from __future__ import annotations
@@ -103,21 +104,26 @@ def symbol_maximum(far: NDArray[np.float64]) -> int:
     """An upper bound on `max_omega sum_d 2 far_d cos(d omega)`, rounded up.
 
     Proof. Let p be the symbol, with its maximum at omega. `p' = 0` there and `|p''| <= sum 2 d^2 |far_d|`, so at the
-    nearest point of a grid of spacing h, at most h/2 away, p is less by at most `h^2/8 sum 2 d^2 |far_d|`. *Rounding.*
-    With `u = 2^-53` and S = sum 2 |far_d|, of which each entry is rounded once. The values on a grid of 2^L points come
-    from a fast Fourier transform in at most L stages. In each a number is multiplied by a root of unity that is known
-    to 4 u, in real products and sums that err by 4 u at most of the sizes of what goes in, and added to others. So a
-    value errs by at most `((1 + 16 u)^L - 1) S <= 2^-43 S`, for `L <= 32`; `2^-40 S` is added. QED.
+    nearest of M points around the circle, at most `pi / M` away, p is less by at most `(pi / M)^2 sum d^2 |far_d|`.
+    *At the points* p is the real part of `sum_d a_d w^(jd)`, `a_d = 2 far_d` and w the first M-th root of unity. Let
+    `X_q[k, i] = sum_n a_(i+nq) w^(qkn)`, for `k < M/q` and i < q. For every k this is a_i where q is no less than the
+    number of coefficients, and `X_q[k, i] = X_2q[k, i] + w^(qk) X_2q[k, i+q]`, with k modulo M/2q in X_2q; half a turn
+    further w^(qk) has the other sign. So q is halved until X_1 is known. *Rounding*, `u = 2^-53`. An X is
+    off by no more than a part of what its coefficients add up to in size, 0 at first but for one rounding of each. A
+    root is known to 8 u, and a product of complex numbers errs by 4 u at most, a sum by u: so 1 and this part grow by
+    the factor `1 + 16 u` at most. After 31 halvings that is less than 2^-43; `2^-40` of the sum of all sizes is added,
+    which pays for the sums here as well. QED.
     """
     if not far.any():
         return 0
-    padded = np.zeros(1 << (_FINENESS * len(far) - 1).bit_length())
-    padded[: len(far)] = 2 * far
-    symbol = np.fft.rfft(padded).real
-    sizes, spacing = 2 * np.abs(far), np.pi / (len(symbol) - 1)
-    curvature = float((sizes * np.arange(len(far), dtype=np.float64) ** 2).sum())
-    slack = spacing**2 / 8 * curvature * (1 + 2.0**-30) + 2.0**-40 * float(sizes.sum())
-    return int(np.ceil(float(symbol.max()) + slack)) + 1
+    values = np.tile(np.pad(2 * far, (0, (1 << (len(far) - 1).bit_length()) - len(far))), (_FINENESS, 1)) + 0j
+    while (half := values.shape[1] // 2) > 0:
+        turned = np.exp(np.arange(len(values)) * (1j * np.pi / len(values)))[:, None] * values[:, half:]
+        values = np.concatenate([values[:, :half] + turned, values[:, :half] - turned])
+    sizes = 2 * np.abs(far)
+    curvature = float((sizes * np.arange(len(far), dtype=np.float64) ** 2).sum()) / 2
+    slack = (np.pi / len(values)) ** 2 * curvature * (1 + 2.0**-30) + 2.0**-40 * float(sizes.sum())
+    return int(np.ceil(float(values.real.max()) + slack)) + 1
 
 
 @dataclass(frozen=True)

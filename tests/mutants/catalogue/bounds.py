@@ -436,7 +436,7 @@ MUTANTS = [
         "kernel/families/signed_patterns.py",
         "tuple(2 * sum(max(0, d - zeros)",
         "tuple(0 * sum(max(0, d - zeros)",
-        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_changes_of_two_counts.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "pairs far apart",
@@ -460,7 +460,7 @@ MUTANTS = [
         "kernel/families/changes_of_two_counts.py",
         "ticks = (known.length - 1) // every",
         "ticks = known.length // every",
-        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_changes_of_two_counts.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "a table that pays for one move",
@@ -492,7 +492,7 @@ MUTANTS = [
         "kernel/families/changes_of_two_counts.py",
         "            yield pair, self._counted(pair)",
         "            yield pair, self._counted(pair) + 2 * NEVER * (g != 0)",
-        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_changes_of_two_counts.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "what a wave misses",
@@ -537,10 +537,10 @@ MUTANTS = [
     Mutant(
         "two runs of one sign",
         "Two runs are taken to have one sign.",
-        "kernel/families/held_patterns.py",
+        "kernel/families/changes_of_two_counts.py",
         "int((apart - pairs).max(initial=0))",
         "int((apart + pairs).max(initial=0))",
-        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_changes_of_two_counts.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "a period of one sign",

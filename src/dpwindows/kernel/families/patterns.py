@@ -13,9 +13,14 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Question, apart, ask
-from dpwindows.kernel.families.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.families.changes_of_two_counts import (
+    Held,
+    held_changes,
+    price_of_all,
+    priced_changes,
+    two_runs_bound,
+)
 from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
-from dpwindows.kernel.families.held_patterns import Held, two_runs_bound
 from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
 from dpwindows.kernel.families.offset_patterns import priced_ones_bound
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound

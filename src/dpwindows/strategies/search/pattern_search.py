@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.dearest_path import Table
-from dpwindows.kernel.families.changes_of_two_counts import held_changes, price_of_all, priced_changes
-from dpwindows.kernel.families.held_patterns import Held
+from dpwindows.kernel.families.changes_of_two_counts import Held, held_changes, price_of_all, priced_changes
 from dpwindows.kernel.families.patterns import held_bound, priced_bound
 from dpwindows.kernel.families.run_patterns import (
     Lags,

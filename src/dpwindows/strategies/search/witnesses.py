@@ -12,7 +12,7 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.kernel.advice import Question
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.held_patterns import Held
+from dpwindows.kernel.families.changes_of_two_counts import Held
 from dpwindows.kernel.families.run_patterns import Lags
 from dpwindows.kernel.families.signed_patterns import SignedLags, TwoCounts
 from dpwindows.strategies.search.pattern_search import (

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,10 +140,13 @@ class ListedMoves(Automaton):
 
     def before(self, place: int, values: Table) -> Table:
         """The most of what all moves are charged with what they lead to, and of the ends."""
-        if (kind := self.kind(place)) not in self._joined:
-            self._joined[kind] = _join_moves(self.moves(place))
+        if (kind := self.kind(place)) not in self._known:
+            self._known[kind] = self.moves(place)
+            for some in self._known[kind]:
+                if int(some.charges.min()) < 4 * NEVER or int(some.charges.max()) > HIGHEST:
+                    raise ValueError("a charge is so large that a sum might wrap")
         before = self.ends(place - 1).copy()
-        for some in self._joined[kind]:
+        for some in self._known[kind]:
             reached = values.take(some.targets)
             reached += some.charges
             np.maximum(before[some.states], np.maximum.reduce(reached, axis=0), out=before[some.states])
@@ -155,17 +157,5 @@ class ListedMoves(Automaton):
         return int(values[self.entries].max())
 
     @cached_property
-    def _joined(self) -> dict[Hashable, Sequence[Moves]]:
+    def _known(self) -> dict[Hashable, Sequence[Moves]]:
         return {}
-
-
-def _join_moves(moves: Sequence[Moves]) -> Sequence[Moves]:
-    """Moves with those of all states put together as one, where every state has as many."""
-    for some in moves:
-        if int(some.charges.min()) < 4 * NEVER or int(some.charges.max()) > HIGHEST:
-            raise ValueError("a charge is so large that a sum might wrap")
-    follow = all(one.states.stop == other.states.start for one, other in pairwise(moves))
-    if not follow or len({len(some.targets) for some in moves}) > 1:
-        return moves
-    targets, charges = (np.hstack([getattr(some, part) for some in moves]) for part in ("targets", "charges"))
-    return [Moves(slice(moves[0].states.start, moves[-1].states.stop), targets, charges)]

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.dearest_path import NEVER, ListedMoves, Moves, Table, dearest_path
-from dpwindows.kernel.families.signed_patterns import Charges, Prices, Recent, SignedLags, TwoCounts
+from dpwindows.kernel.families.signed_patterns import Charges, Prices, SignedLags, TwoCounts
 
 Indices = NDArray[np.intp]
 Kind = tuple[int, int, int, bool]
@@ -81,14 +81,14 @@ class CountsAutomaton(ListedMoves):
     def _pairs(self) -> int:
         return self._counts**2
 
-    @cached_property
-    def _recent(self) -> Recent:
-        return Recent(self.lags, self.charged.memory)
+    @property
+    def _numbers(self) -> int:
+        return int(3 ** (self.charged.memory - 1))
 
     # A count is numbered 0, or 1 and the ticks it is held for; two of them together, f first. The states before come
-    # first, one for each two counts. Then come, for each sign, + first, and each two counts, the numbers of m - 1
-    # digits to base 3 that `Recent` gives to the places before the last. Where both signs are charged alike there are
-    # those of + only: any other state stands for its mirror image, -g with f and f' exchanged.
+    # first, one for each two counts. Then come, for each sign, + first, and each two counts, numbers of m - 1 digits to
+    # base 3: digit j is 1 + g at j+2 places back, seen from the place to come. Where both signs are charged alike there
+    # are those of + only: any other state stands for its mirror image, -g with f and f' exchanged.
 
     @property
     def _signs(self) -> NDArray[np.int64]:
@@ -97,7 +97,7 @@ class CountsAutomaton(ListedMoves):
     @property
     def size(self) -> int:
         """How many states there are."""
-        return self._pairs * (1 + len(self._signs) * self._recent.count)
+        return self._pairs * (1 + len(self._signs) * self._numbers)
 
     @property
     def entries(self) -> Indices:
@@ -119,7 +119,7 @@ class CountsAutomaton(ListedMoves):
         change = np.abs(self._last) * (self.charged.change - self.prices.change)
         # A change of nothing is charged nothing, whatever its starts are worth: it needs no path of its own.
         before = np.full(self._pairs, 0 if self.masked else NEVER, dtype=np.int64)
-        ends = np.concatenate([before, np.tile(np.repeat(change, self._recent.count), len(self._signs))])
+        ends = np.concatenate([before, np.tile(np.repeat(change, self._numbers), len(self._signs))])
         return np.full_like(ends, NEVER), ends
 
     def kind(self, place: int) -> Kind:
@@ -135,7 +135,7 @@ class CountsAutomaton(ListedMoves):
         before, others = self._ticking if kind[3] else self._unticked
         paid = self._paid(kind)
         repeated = np.repeat(paid, 2, axis=0) if self.masked else paid
-        grid = (len(paid), len(self._signs), self._pairs, self._recent.count)
+        grid = (len(paid), len(self._signs), self._pairs, self._numbers)
         charges = (others.charges.reshape(grid) + paid[:, None, :, None]).reshape(len(paid), -1)
         return replace(before, charges=before.charges + repeated), replace(others, charges=charges)
 
@@ -194,22 +194,27 @@ class CountsAutomaton(ListedMoves):
         """G is not 0 for the first time, where f and f' differ; it stays 0 where they do not, or where it is masked."""
         first = self.lags.values[0] + self.charged.place + self.charged.change - self.prices.change
         g = self._last[pair]
-        begun = self._state(g < 0, pair, np.full_like(pair, self._recent.silent))
+        begun = self._state(g < 0, pair, np.full_like(pair, self._numbers // 2))
         yield np.where(g == 0, pair, begun), self._counted(pair) + np.where(g == 0, 0, first)
         if self.masked:
             yield pair, self._counted(pair)
 
     def _from_others(self, pair: Indices) -> tuple[Indices, Table]:
         """Flat indices and charges, from arrays of shape (sign, two counts, number)."""
-        values, recent, alternation = self.lags.values, self._recent, np.array(self.charged.alternation, dtype=np.int64)
+        memory, number = self.charged.memory, np.arange(self._numbers)
+        values = np.array(self.lags.values[: memory + 1], dtype=np.int64)
+        digits = number[None, :] // 3 ** np.arange(memory - 1)[:, None] % 3 - 1
+        # How many zeros in a row there are before the last place.
+        zeros = np.cumprod(digits == 0, axis=0, dtype=np.int64).sum(axis=0)
+        alternation = np.array(self.charged.alternation, dtype=np.int64)
         counted, g = self._counted(pair)[None, :, None], self._last[pair][None, :, None]
-        sign, last, number = self._signs[:, None, None], self._last[None, :, None], np.arange(recent.count)
-        pairs = g * (2 * values[1] * last + recent.pairs)
-        turned = alternation[np.where(last == 0, np.minimum(1 + recent.zeros, self.charged.memory), 0)]
+        sign, last = self._signs[:, None, None], self._last[None, :, None]
+        pairs = 2 * g * (values[1] * last + (values[2:, None] * digits).sum(axis=0))
+        turned = alternation[np.where(last == 0, np.minimum(1 + zeros, memory), 0)]
         charge = counted + (self.charged.change - self.prices.change) * np.abs(g - last)
         charge = charge + np.where(g == 0, 0, values[0] + self.charged.place + pairs + np.where(g == -sign, turned, 0))
         minus = np.where(g == 0, sign < 0, g < 0)
-        after = number % (recent.count // 3) * 3 + 1 + last
+        after = number % (self._numbers // 3) * 3 + 1 + last
         return self._state(minus, pair[None, :, None], after).ravel(), charge.ravel()
 
     def _state(self, minus: NDArray[np.bool_], pair: Indices, number: Indices) -> Indices:
@@ -217,9 +222,9 @@ class CountsAutomaton(ListedMoves):
         if len(self._signs) == 1:
             f, other = np.divmod(pair, self._counts)
             pair = np.where(minus, other * self._counts + f, pair)
-            number = np.where(minus, self._recent.count - 1 - number, number)
-            return self._pairs + pair * self._recent.count + number
-        return self._pairs + (minus * self._pairs + pair) * self._recent.count + number
+            number = np.where(minus, self._numbers - 1 - number, number)
+            return self._pairs + pair * self._numbers + number
+        return self._pairs + (minus * self._pairs + pair) * self._numbers + number
 
 
 def _together(states: slice, moves: Sequence[tuple[Indices, Table]]) -> Moves:

@@ -70,13 +70,9 @@ def rolling_patterns_event_l2(case: Case) -> int | None:
     if len(thresholds) == 1:
         return _pattern_of_one_sign(taps, reach, *thresholds, case.advise)
     lags = Lags.of(taps, reach, max(thresholds))
-    price_limits, memory_limits = (0, lags.values[0]), (1, MOST_MEMORY)
     question = Question("rolling-patterns-event-disjoint", max(thresholds), (lags, thresholds))
-    price, *memories = ask(case.advise, question, [price_limits, *[memory_limits] * len(thresholds)])
-    total = price * reach
-    for memory in set(memories):
-        alike = tuple(k for k, own in zip(thresholds, memories, strict=True) if own == memory)
-        total += recent_bound(lags, alike, memory, price)
+    price, memory = ask(case.advise, question, [(0, lags.values[0]), (1, MOST_MEMORY)])
+    total = price * reach + recent_bound(lags, thresholds, memory, price)
     return total << lags.shift
 
 

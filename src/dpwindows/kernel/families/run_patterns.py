@@ -102,10 +102,6 @@ class PriceOfOnes:
     places: int
     shift: int
 
-    def highest(self, lags: Lags) -> int:
-        """The highest price worth trying: 0 where none can lower a bound."""
-        return lags.values[0] if self.offset or self.places < lags.length else 0
-
     def of(self, price: int) -> int:
         """The maximum over real x, rounded up."""
         exact = price << self.shift

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,43 +123,6 @@ def symbol_maximum(far: NDArray[np.float64]) -> int:
     curvature = float((sizes * np.arange(len(far), dtype=np.float64) ** 2).sum()) / 2
     slack = (np.pi / len(values)) ** 2 * curvature * (1 + 2.0**-30) + 2.0**-40 * float(sizes.sum())
     return int(np.ceil(float(values.real.max()) + slack)) + 1
-
-
-@dataclass(frozen=True)
-class Recent:
-    """All values of g at the last m places: the last one (known apart) and a number of m-1 digits for those before.
-
-    Digit j of a number, base 3, is `1 + g` at j+2 places back, seen from the place to come.
-    """
-
-    lags: SignedLags
-    memory: int
-
-    @property
-    def count(self) -> int:
-        """How many such numbers there are."""
-        return int(3 ** (self.memory - 1))
-
-    @property
-    def silent(self) -> int:
-        """The number of nothing but zeros."""
-        return (self.count - 1) // 2
-
-    @cached_property
-    def _digits(self) -> Table:
-        powers = 3 ** np.arange(self.memory - 1, dtype=np.int64)
-        return np.asarray(np.arange(self.count)[None, :] // powers[:, None] % 3 - 1, dtype=np.int64)
-
-    @cached_property
-    def pairs(self) -> Table:
-        """What a one at the place to come gains with the places before the last."""
-        values = np.array(self.lags.values[2 : self.memory + 1], dtype=np.int64)
-        return np.asarray((2 * values[:, None] * self._digits).sum(axis=0), dtype=np.int64)
-
-    @cached_property
-    def zeros(self) -> Table:
-        """How many zeros in a row there are before the last place."""
-        return np.asarray(np.cumprod(self._digits == 0, axis=0, dtype=np.int64).sum(axis=0), dtype=np.int64)
 
 
 # --- Two counts with thresholds of any size ---------------------------------------------------------------------------

@@ -31,7 +31,7 @@ _HELD_NEAR, _PRICED_NEAR = (0.0, 0.15, 0.25, 0.4, 0.6), (0.4, 0.6, 0.9)
 # Steps between two prices.
 _PARTS = 1024
 # Work allowed in the table of recent places (cells filled), and the most places it may remember.
-_CELLS = 20_000_000
+CELLS = 20_000_000
 _MOST_MEMORY = 16
 # Cells filled while a price for disjoint patterns is sought, and the most tangents.
 _SEARCH_CELLS, _TANGENTS = 2_000_000, 12
@@ -129,7 +129,7 @@ def least(bound: Callable[[int], int], highest: int, rounds: int = 14) -> int:
 # --- Runs of one sign ------------------------------------------------------------------------------------------------
 
 
-def memory_for(length: int, runs: int, cells: int = _CELLS) -> int:
+def memory_for(length: int, runs: int, cells: int = CELLS) -> int:
     """How many recent places `recent_bound` can remember within an allowance of work."""
     runs = min(runs, (length + 1) // 2)
     affordable = (cells // (length * (runs + 1))).bit_length() - 1
@@ -188,7 +188,9 @@ def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int
         )
         return mean.of(price) + (most << lags.shift)
 
-    price = least(cost, mean.highest(lags), _PRICE_ROUNDS)
+    # No price lowers a bound where ones cost nothing and are as many as they can be.
+    highest = lags.values[0] if mean.offset or mean.places < lags.length else 0
+    price = least(cost, highest, _PRICE_ROUNDS)
     cost(price)
     return price, prices[price], widest
 

@@ -139,7 +139,11 @@ class ListedMoves(Automaton):
         return self.ends(self.places)
 
     def before(self, place: int, values: Table) -> Table:
-        """The most of what all moves are charged with what they lead to, and of the ends."""
+        """The most of what all moves are charged with what they lead to, and of the ends.
+
+        Raises:
+            ValueError: a charge is so large that a sum might wrap.
+        """
         if (kind := self.kind(place)) not in self._known:
             self._known[kind] = self.moves(place)
             for some in self._known[kind]:

@@ -1,8 +1,8 @@
 r"""How far an item that changes can move rolling counts, through a filter whose autocorrelation is a decaying wave.
 
-As in `dpwindows.kernel.families.signed_patterns`, g = f - f' in the places 1..N costs at most `g'Gg`, `r_d` by
-distance. f and f' are one item's counts for k = 1: each starts anywhere, and then stays 1 for W places or more, unless
-the horizon cuts it.
+As in `dpwindows.kernel.families.signed_patterns`, g = f - f' in the places 1..N costs `g'Gg`, with `r_d` the
+autocorrelation of the filter. f and f' are one item's counts for k = 1: each starts anywhere, and then stays 1 for W
+places or more, unless the horizon cuts it.
 
 **A wave.** Take any complex p with `|p| < 1`, the pole, and any amplitude a; let `w_d = Re(a p^d)`, `e = r_1 - w_1`
 and `E = sum_{2 <= d < N} |r_d - w_d|`. With `z_t = sum_{d>=1} p^d g_{t-d}`, and since `2 |g_t g_{t-d}|` is at most

@@ -114,7 +114,7 @@ def test_every_file_of_the_kernel_has_tests_of_its_own() -> None:
     here = ROOT / "tests" / "kernel"
     files = [path.relative_to(SOURCE / "kernel") for path in (SOURCE / "kernel").rglob("*.py")]
     wanted = {here / path.with_name(f"test_{path.name}") for path in files if path.name != "__init__.py"}
-    assert len(wanted) >= 40
+    assert len(wanted) >= 38
     assert {path for path in wanted if not path.is_file() or "def test_" not in path.read_text("utf-8")} == set()
     # In the folders below there are no other files of tests; what is about the kernel as a whole stands above them.
     below = {path for path in here.rglob("test_*.py") if path.parent != here}

@@ -7,7 +7,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows import reading
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Measure, Query, Rolling
 from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
@@ -45,6 +45,13 @@ def test_a_month_of_at_least_1_and_3_errs_less_than_apart(unit: Unit, other: str
         assert row.rms <= most < before.rms
     rms = np.sqrt(np.mean([row.rms**2 for row in found.forecast()]))
     assert rms < 0.92 * alike.forecast()[0].rms
+
+
+def test_a_step_more_than_a_period_is_no_cliff() -> None:
+    errors = [
+        planned(28, *at_least(1, 2), steps=steps, unit=ItemPerPeriod(365)).forecast()[0].rms for steps in (365, 366)
+    ]
+    assert errors[1] <= 1.005 * errors[0]
 
 
 def test_exact_counts_err_by_both_of_their_thresholds() -> None:

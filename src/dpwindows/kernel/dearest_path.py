@@ -11,8 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,34 +21,31 @@ Table = NDArray[np.int64]
 HIGHEST, NEVER = 1 << 60, -(1 << 60)
 
 
-class Automaton(Protocol):
-    """What one neighbour can do at the places 1..`places`, and what is charged for it; a table has a value a state.
+class Automaton(ABC):
+    """What one neighbour can do at the places 1..`places`, and what is charged for it; a table has a value a state."""
 
-    A table that is larger everywhere must make the one before it larger, and one that is larger by r everywhere,
-    r >= 0, must make it larger by at most r.
-    """
-
-    @property
-    def places(self) -> int:
-        """How many places there are."""
-        ...
+    places: int
 
     def kind(self, place: int) -> Hashable:
         """What tells one place's step from another's: equal for places where it is the same."""
-        ...
+        return 0
 
     @property
+    @abstractmethod
     def last(self) -> Table:
         """What is charged after the last place, for every state."""
-        ...
 
+    @abstractmethod
     def before(self, place: int, values: Table) -> Table:
-        """The most that is charged from a place on, for every state before it, from what is charged after it."""
-        ...
+        """The most that is charged from a place on, for every state before it, from what is charged after it.
 
+        A table that is larger everywhere must make this one larger, and one that is larger by r everywhere, r >= 0,
+        must make it larger by at most r.
+        """
+
+    @abstractmethod
     def largest_entry(self, values: Table) -> int:
         """The most over all states that a path may begin in."""
-        ...
 
 
 def dearest_path(automaton: Automaton, *, settling: int, cycle: int, tick: int = 1) -> int:
@@ -118,22 +113,17 @@ class Moves:
     charges: Table
 
 
-class ListedMoves(ABC):
+class ListedMoves(Automaton):
     """An automaton in states 0, 1, ... with a list of all moves; a move that is not there may cost `NEVER` or less.
 
-    A path is charged the most of ending before a place, where it may, and of every move with what it leads to.
+    A path is charged the most of ending before a place, where it may, and of every move with what it leads to. Moves
+    and ends are the same at places of one kind.
     """
-
-    places: int
 
     @property
     @abstractmethod
     def entries(self) -> NDArray[np.intp]:
         """The states that a path may begin in, before the first place: shape (entries,)."""
-
-    @abstractmethod
-    def kind(self, place: int) -> Hashable:
-        """What tells one place's moves and ends from another's: equal for places where they are the same."""
 
     @abstractmethod
     def moves(self, place: int) -> Sequence[Moves]:
@@ -149,11 +139,18 @@ class ListedMoves(ABC):
         return self.ends(self.places)
 
     def before(self, place: int, values: Table) -> Table:
-        """The most of what all moves are charged with what they lead to, and of the ends."""
-        if (kind := self.kind(place)) not in self._joined:
-            self._joined[kind] = _join_moves(self.moves(place))
+        """The most of what all moves are charged with what they lead to, and of the ends.
+
+        Raises:
+            ValueError: a charge is so large that a sum might wrap.
+        """
+        if (kind := self.kind(place)) not in self._known:
+            self._known[kind] = self.moves(place)
+            for some in self._known[kind]:
+                if int(some.charges.min()) < 4 * NEVER or int(some.charges.max()) > HIGHEST:
+                    raise ValueError("a charge is so large that a sum might wrap")
         before = self.ends(place - 1).copy()
-        for some in self._joined[kind]:
+        for some in self._known[kind]:
             reached = values.take(some.targets)
             reached += some.charges
             np.maximum(before[some.states], np.maximum.reduce(reached, axis=0), out=before[some.states])
@@ -164,17 +161,5 @@ class ListedMoves(ABC):
         return int(values[self.entries].max())
 
     @cached_property
-    def _joined(self) -> dict[Hashable, Sequence[Moves]]:
+    def _known(self) -> dict[Hashable, Sequence[Moves]]:
         return {}
-
-
-def _join_moves(moves: Sequence[Moves]) -> Sequence[Moves]:
-    """Moves with those of all states put together as one, where every state has as many."""
-    for some in moves:
-        if int(some.charges.min()) < 4 * NEVER or int(some.charges.max()) > HIGHEST:
-            raise ValueError("a charge is so large that a sum might wrap")
-    follow = all(one.states.stop == other.states.start for one, other in pairwise(moves))
-    if not follow or len({len(some.targets) for some in moves}) > 1:
-        return moves
-    targets, charges = (np.hstack([getattr(some, part) for some in moves]) for part in ("targets", "charges"))
-    return [Moves(slice(moves[0].states.start, moves[-1].states.stop), targets, charges)]

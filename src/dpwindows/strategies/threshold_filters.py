@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
@@ -38,8 +38,8 @@ _SHORTER, _LARGER, _MOST_SHARE = (1.0, 0.85, 0.73, 0.62), (1.0, 1.5), 0.9
 # The most thresholds, for what is searched grows with them; how often weights are set anew; the least part of the
 # bound that a threshold is taken to cost.
 _MOST, _ROUNDS, _LEAST = 4, 2, 1e-3
-# How many windows are enough to tell by.
-_WINDOWS = 16
+# How many windows are enough to tell by, and how much longer than a period the range may be.
+_WINDOWS, _NEARLY_ALL = 16, 1.25
 _Filter = tuple[float, float, float]
 
 
@@ -48,7 +48,11 @@ def design(problem: Problem) -> Design | None:
     window, thresholds = problem.window, problem.thresholds
     if problem.law != GAUSSIAN or not isinstance(window, Rolling) or problem.rule != EVERY_OCCURRENCE:
         return None
-    if not isinstance(problem.unit, ItemAddRemove | ItemLevel) or not 2 <= len(thresholds) <= _MOST:
+    unit = problem.unit
+    # An item that changes within nearly all steps is charged for all of them.
+    whole = isinstance(unit, ItemAddRemove | ItemLevel)
+    nearly = isinstance(unit, ItemPerPeriod) and problem.steps <= _NEARLY_ALL * unit.steps
+    if not (whole or nearly) or not 2 <= len(thresholds) <= _MOST:
         return None
     if not offset_filter.SHORTEST <= problem.steps <= offset_filter.LONGEST:
         return None

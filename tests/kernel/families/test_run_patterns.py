@@ -7,7 +7,7 @@ from itertools import groupby, product
 import numpy as np
 import pytest
 
-from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
+from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
 from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.search.pattern_search import (
@@ -43,8 +43,8 @@ def test_both_bounds_are_at_least_the_worst_pattern(make: object, seed: int) -> 
     allowed = [g for g in product((0, 1), repeat=places) if len(run_lengths(g)) <= runs]
     worst = max(cost(lags.values, g) - price * sum(g) for g in allowed)
     for memory in range(1, places):
-        assert recent_bound(lags, runs, memory, price) >= worst
-    assert recent_bound(lags, runs, places - 1, price) == worst
+        assert recent_bound(lags, (runs,), memory, price) >= worst
+    assert recent_bound(lags, (runs,), places - 1, price) == worst
     worst = max(cost(lags.values, g) for g in allowed)
     for place in range(0, lags.values[0] + 1, max(1, lags.values[0] // 9)):
         assert neighbour_bound(lags, runs, place) >= worst
@@ -66,12 +66,12 @@ def test_patterns_and_chains_attain_the_values_they_are_read_from(seed: int) -> 
     rng = np.random.default_rng(seed)
     lags = Lags.of(arbitrary_taps(rng, 9), 9, 3)
     for memory in (1, 3, 8):
-        pattern = recent_patterns(lags, [3], memory)[0]
+        pattern = recent_patterns(lags, (3,), memory)[0]
         assert len(pattern) == 9
         assert len(run_lengths(tuple(pattern))) <= 3
         counted = counted_by_memory(pattern, memory)
         value = counted[0] * lags.values[0] + 2 * sum(counted[1:] * lags.values[1:])
-        assert value + lags.positive_pairs(memory) == recent_bound(lags, 3, memory)
+        assert value + lags.positive_pairs(memory) == recent_bound(lags, (3,), memory)
     everything = np.arange(1, 10)
     price = lags.values[0] // 2
     value, chain = best_chain(lags, everything, everything, 3, price)
@@ -88,7 +88,7 @@ def test_coarse_lags_bound_what_would_wrap() -> None:
         tuple(int(v) for v in np.correlate(*(np.array(taps, dtype=object),) * 2, "full")[len(taps) - 1 :][:12]), 0
     )
     worst = max(cost(exact.values, g) for g in product((0, 1), repeat=12) if len(run_lengths(g)) <= 3)
-    found = recent_bound(lags, 3, 11) << lags.shift
+    found = recent_bound(lags, (3,), 11) << lags.shift
     assert worst <= found <= worst * (1 + 1e-9)
 
 
@@ -99,13 +99,13 @@ def test_memory_is_bounded_by_the_work_it_takes() -> None:
 
 def test_of_one_place_there_is_one_run() -> None:
     lags = Lags.of((7, -3), 1, 2)
-    assert [recent_bound(lags, runs, 5, price) for runs in (1, 2) for price in (0, 9, 58)] == [58, 49, 0] * 2
+    assert [recent_bound(lags, (runs,), 5, price) for runs in (1, 2) for price in (0, 9, 58)] == [58, 49, 0] * 2
 
 
 def test_a_price_is_refused_outside_its_range() -> None:
     lags = Lags.of((10, -3), 5, 2)
     with pytest.raises(ValueError, match="price"):
-        recent_bound(lags, 2, 3, price=-1)
+        recent_bound(lags, (2,), 3, price=-1)
     price = place_price(lags, 2, shortest=1, rounds=8)
     assert 0 <= price <= lags.values[0]
     every = np.arange(1, 6)
@@ -124,7 +124,7 @@ def test_no_price_for_disjoint_patterns_is_better_than_the_one_found(make: objec
     lags = Lags.of([scale * tap for tap in make(rng, places)], places, 4)
 
     def bound(price: int) -> int:
-        return price * places + sum(recent_bounds(lags, runs, places, price))
+        return price * places + recent_bound(lags, runs, places, price)
 
     found = price_of_disjoint(lags, runs)
     highest = lags.values[0]

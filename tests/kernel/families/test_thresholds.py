@@ -101,7 +101,7 @@ def certified(asked: Problem, maps: Any, steps: int | None) -> Certificate:
 
 @pytest.mark.quick(3)
 @pytest.mark.parametrize(("length", "thresholds", "steps"), CELLS, ids=str)
-@pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel()], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel(), ItemPerPeriod(2)], ids=lambda unit: unit.name)
 def test_no_neighbour_moves_more_than_the_bound(
     unit: Unit, length: int, thresholds: tuple[int, ...], steps: int
 ) -> None:
@@ -261,7 +261,6 @@ def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
     ("asked", "maps", "steps"),
     [
         (replace(ASKED, unit=EventLevel()), MAPS, 6),
-        (replace(ASKED, unit=ItemPerPeriod(3)), MAPS, 6),
         (replace(ASKED, law=LAPLACE), MAPS, 6),
         (replace(ASKED, window=Cumulative()), MAPS, 6),
         (replace(ASKED, rule=CountingRule(max_runs=2)), MAPS, 6),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpwindows.kernel.families.held_patterns import Held, two_runs_bound
+from dpwindows.kernel.families.changes_of_two_counts import Held, two_runs_bound
 from dpwindows.kernel.families.signed_patterns import SignedLags
 from dpwindows.strategies.search.spectrum import cost_of
 from dpwindows.strategies.search.two_runs import TwoRuns

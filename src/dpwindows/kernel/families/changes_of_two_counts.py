@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.dearest_path import NEVER, ListedMoves, Moves, Table, dearest_path
-from dpwindows.kernel.families.held_patterns import Held
-from dpwindows.kernel.families.signed_patterns import Charges, Prices, Recent, SignedLags, TwoCounts
+from dpwindows.kernel.families.signed_patterns import Charges, Prices, SignedLags, TwoCounts
 
 Indices = NDArray[np.intp]
 Kind = tuple[int, int, int, bool]
@@ -82,14 +81,14 @@ class CountsAutomaton(ListedMoves):
     def _pairs(self) -> int:
         return self._counts**2
 
-    @cached_property
-    def _recent(self) -> Recent:
-        return Recent(self.lags, self.charged.memory)
+    @property
+    def _numbers(self) -> int:
+        return int(3 ** (self.charged.memory - 1))
 
     # A count is numbered 0, or 1 and the ticks it is held for; two of them together, f first. The states before come
-    # first, one for each two counts. Then come, for each sign, + first, and each two counts, the numbers of m - 1
-    # digits to base 3 that `Recent` gives to the places before the last. Where both signs are charged alike there are
-    # those of + only: any other state stands for its mirror image, -g with f and f' exchanged.
+    # first, one for each two counts. Then come, for each sign, + first, and each two counts, numbers of m - 1 digits to
+    # base 3: digit j is 1 + g at j+2 places back, seen from the place to come. Where both signs are charged alike there
+    # are those of + only: any other state stands for its mirror image, -g with f and f' exchanged.
 
     @property
     def _signs(self) -> NDArray[np.int64]:
@@ -98,7 +97,7 @@ class CountsAutomaton(ListedMoves):
     @property
     def size(self) -> int:
         """How many states there are."""
-        return self._pairs * (1 + len(self._signs) * self._recent.count)
+        return self._pairs * (1 + len(self._signs) * self._numbers)
 
     @property
     def entries(self) -> Indices:
@@ -120,7 +119,7 @@ class CountsAutomaton(ListedMoves):
         change = np.abs(self._last) * (self.charged.change - self.prices.change)
         # A change of nothing is charged nothing, whatever its starts are worth: it needs no path of its own.
         before = np.full(self._pairs, 0 if self.masked else NEVER, dtype=np.int64)
-        ends = np.concatenate([before, np.tile(np.repeat(change, self._recent.count), len(self._signs))])
+        ends = np.concatenate([before, np.tile(np.repeat(change, self._numbers), len(self._signs))])
         return np.full_like(ends, NEVER), ends
 
     def kind(self, place: int) -> Kind:
@@ -133,14 +132,12 @@ class CountsAutomaton(ListedMoves):
     def moves(self, place: int) -> tuple[Moves, Moves]:
         """The moves of the states before, and of the others, into a place."""
         kind = self.kind(place)
-        if kind not in self._known:
-            before, others = self._unpaid(kind[3])
-            paid = self._paid(kind)
-            repeated = np.repeat(paid, 2, axis=0) if self.masked else paid
-            grid = (len(paid), len(self._signs), self._pairs, self._recent.count)
-            charges = (others.charges.reshape(grid) + paid[:, None, :, None]).reshape(len(paid), -1)
-            self._known[kind] = replace(before, charges=before.charges + repeated), replace(others, charges=charges)
-        return self._known[kind]
+        before, others = self._ticking if kind[3] else self._unticked
+        paid = self._paid(kind)
+        repeated = np.repeat(paid, 2, axis=0) if self.masked else paid
+        grid = (len(paid), len(self._signs), self._pairs, self._numbers)
+        charges = (others.charges.reshape(grid) + paid[:, None, :, None]).reshape(len(paid), -1)
+        return replace(before, charges=before.charges + repeated), replace(others, charges=charges)
 
     def dearest(self, period: int) -> int:
         """The most that a path is charged, by assuming that the worst comes again every `period` places."""
@@ -148,10 +145,6 @@ class CountsAutomaton(ListedMoves):
         whole = period * -(-_SHORT // period)
         settling, cycle = (count * whole // self.every * self.every for count in (_SETTLING, _CYCLE))
         return dearest_path(self, settling=settling, cycle=cycle, tick=self.every)
-
-    @cached_property
-    def _known(self) -> dict[Kind, tuple[Moves, Moves]]:
-        return {}
 
     def _choices(self, tick: bool) -> Iterator[tuple[Indices, Indices]]:
         """The next f and f', for every two counts, where neither changes, f' does, f does, and both do."""
@@ -177,22 +170,20 @@ class CountsAutomaton(ListedMoves):
         minuses = np.stack([(f == 0) & (other > 0) for f, other in self._choices(tick=False)]).astype(np.int64)
         return starts, stops, minuses, held
 
-    def _unpaid(self, tick: bool) -> tuple[Moves, Moves]:
-        """The moves without what `_paid` adds, where the clock ticks or does not."""
-        if tick not in self._unpaid_known:
-            before: list[tuple[Indices, Table]] = []
-            others: list[tuple[Indices, Table]] = []
-            for f, other in self._choices(tick):
-                pair = f * self._counts + other
-                before += self._from_before(pair)
-                others.append(self._from_others(pair))
-            both = _together(slice(0, self._pairs), before), _together(slice(self._pairs, None), others)
-            self._unpaid_known[tick] = both
-        return self._unpaid_known[tick]
+    @cached_property
+    def _ticking(self) -> tuple[Moves, Moves]:
+        return self._unpaid(tick=True)
 
     @cached_property
-    def _unpaid_known(self) -> dict[bool, tuple[Moves, Moves]]:
-        return {}
+    def _unticked(self) -> tuple[Moves, Moves]:
+        return self._unpaid(tick=False)
+
+    def _unpaid(self, *, tick: bool) -> tuple[Moves, Moves]:
+        """The moves without what `_paid` adds, where the clock ticks or does not."""
+        pairs = [f * self._counts + other for f, other in self._choices(tick)]
+        before = [move for pair in pairs for move in self._from_before(pair)]
+        others = [self._from_others(pair) for pair in pairs]
+        return _together(slice(0, self._pairs), before), _together(slice(self._pairs, None), others)
 
     def _counted(self, pair: Indices) -> Table:
         """Twice the price of starts for each of f and f' that is 1 (`priced_changes`)."""
@@ -203,22 +194,27 @@ class CountsAutomaton(ListedMoves):
         """G is not 0 for the first time, where f and f' differ; it stays 0 where they do not, or where it is masked."""
         first = self.lags.values[0] + self.charged.place + self.charged.change - self.prices.change
         g = self._last[pair]
-        begun = self._state(g < 0, pair, np.full_like(pair, self._recent.silent))
+        begun = self._state(g < 0, pair, np.full_like(pair, self._numbers // 2))
         yield np.where(g == 0, pair, begun), self._counted(pair) + np.where(g == 0, 0, first)
         if self.masked:
             yield pair, self._counted(pair)
 
     def _from_others(self, pair: Indices) -> tuple[Indices, Table]:
         """Flat indices and charges, from arrays of shape (sign, two counts, number)."""
-        values, recent, alternation = self.lags.values, self._recent, np.array(self.charged.alternation, dtype=np.int64)
+        memory, number = self.charged.memory, np.arange(self._numbers)
+        values = np.array(self.lags.values[: memory + 1], dtype=np.int64)
+        digits = number[None, :] // 3 ** np.arange(memory - 1)[:, None] % 3 - 1
+        # How many zeros in a row there are before the last place.
+        zeros = np.cumprod(digits == 0, axis=0, dtype=np.int64).sum(axis=0)
+        alternation = np.array(self.charged.alternation, dtype=np.int64)
         counted, g = self._counted(pair)[None, :, None], self._last[pair][None, :, None]
-        sign, last, number = self._signs[:, None, None], self._last[None, :, None], np.arange(recent.count)
-        pairs = g * (2 * values[1] * last + recent.pairs)
-        turned = alternation[np.where(last == 0, np.minimum(1 + recent.zeros, self.charged.memory), 0)]
+        sign, last = self._signs[:, None, None], self._last[None, :, None]
+        pairs = 2 * g * (values[1] * last + (values[2:, None] * digits).sum(axis=0))
+        turned = alternation[np.where(last == 0, np.minimum(1 + zeros, memory), 0)]
         charge = counted + (self.charged.change - self.prices.change) * np.abs(g - last)
         charge = charge + np.where(g == 0, 0, values[0] + self.charged.place + pairs + np.where(g == -sign, turned, 0))
         minus = np.where(g == 0, sign < 0, g < 0)
-        after = number % (recent.count // 3) * 3 + 1 + last
+        after = number % (self._numbers // 3) * 3 + 1 + last
         return self._state(minus, pair[None, :, None], after).ravel(), charge.ravel()
 
     def _state(self, minus: NDArray[np.bool_], pair: Indices, number: Indices) -> Indices:
@@ -226,9 +222,9 @@ class CountsAutomaton(ListedMoves):
         if len(self._signs) == 1:
             f, other = np.divmod(pair, self._counts)
             pair = np.where(minus, other * self._counts + f, pair)
-            number = np.where(minus, self._recent.count - 1 - number, number)
-            return self._pairs + pair * self._recent.count + number
-        return self._pairs + (minus * self._pairs + pair) * self._recent.count + number
+            number = np.where(minus, self._numbers - 1 - number, number)
+            return self._pairs + pair * self._numbers + number
+        return self._pairs + (minus * self._pairs + pair) * self._numbers + number
 
 
 def _together(states: slice, moves: Sequence[tuple[Indices, Table]]) -> Moves:
@@ -236,20 +232,66 @@ def _together(states: slice, moves: Sequence[tuple[Indices, Table]]) -> Moves:
     return Moves(states, np.stack(targets), np.stack(charges))
 
 
-# --- What one item can change (`dpwindows.kernel.families.runs`)
-# --------------------------------------------------------
+# --- Distinct items, of which every run holds at least W places -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Held:
+    """The changes that one item can make for k = 1: `starts` = L, `length` = W, `places` = N.
+
+    Occurrences outside the span are shared. The places whose windows hold none of them are an interval (those before
+    the span leave, those after it come), and g = 0 elsewhere. In the interval `g = h - h'`, where h is 1 where the
+    window holds an occurrence of the one log within the span: h starts in the places 1..L only, and every run of h has
+    at least W places, for an occurrence is seen by W windows (the horizon may cut the last one).
+    """
+
+    starts: int
+    length: int
+    places: int
 
 
 def held_changes(lags: SignedLags, charged: Charges, known: Held) -> CountsAutomaton:
-    """The changes for k = 1, as `dpwindows.kernel.families.held_patterns` tells them.
+    """The changes for k = 1.
 
-    Proof. h and h' start in the places 1..L only, and each of their runs has at least W places, but for one that the
-    horizon cuts. With one tick for every u places there are `(W-1) // u` ticks at least between the first and the last
-    place of a run, so that holding for these ticks forbids none. g = h - h' in an interval of places. QED.
+    Proof. With one tick for every u places there are `(W-1) // u` ticks at least between the first and the last
+    place of a run of W, so that holding for these ticks forbids none. g = h - h' in an interval of places. QED.
     """
     every = -(-known.length // _TICKS)
     ticks = (known.length - 1) // every
     return CountsAutomaton(lags, charged, known.places, known.starts, ticks, every, masked=True)
+
+
+def two_runs_bound(lags: SignedLags, known: Held) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes for k = 1 and L <= W+1; it is attained but for the rounding of lags.
+
+    Proof. Occurrences within the span are at most W steps apart, so h is one interval of places (or nowhere 1), from
+    one in 1..L to one in W..W+L-1; h' likewise. If one is nowhere 1, or in the interval only, g is one run of at most N
+    places. Otherwise their difference is at most two runs, of any signs: one between their first places, within the
+    places 1..L-1, and one between their last, within W+1..W+L-1; cut to the interval they are the same or shorter. If
+    they have one sign, one of h and h' begins later and ends earlier, and its W places or more lie between. For runs of
+    n and n' places with z between them `g'Gg = q(n) + q(n') +- (q(n+z+n') - q(n+z) - q(z+n') + q(z))`, q(n)
+    being the form of n ones. The largest over all n, n' and z that fit into N places is returned. QED.
+    """
+    reach, outer = known.places, min(known.starts - 1, known.places)
+    rises = np.zeros(reach, dtype=np.int64)
+    kept = lags.values[:reach]
+    rises[: len(kept)] = 2 * np.array(kept, dtype=np.int64)
+    rises[0] = lags.values[0]
+    norms = np.concatenate([[0], np.cumsum(np.cumsum(rises))])
+    best = int(norms.max())
+    first, second = np.meshgrid(np.arange(1, outer + 1), np.arange(1, outer + 1), indexing="ij")
+    for zeros in range(known.length + 1 - known.starts, reach - 1):
+        fits = first + zeros + second <= reach
+        n, m = first[fits], second[fits]
+        pairs = norms[n + zeros + m] - norms[n + zeros] - norms[zeros + m] + norms[zeros]
+        apart = norms[n] + norms[m]
+        best = max(best, int((apart - pairs).max(initial=0)))
+        if zeros >= known.length:
+            best = max(best, int((apart + pairs).max(initial=0)))
+    return best
+
+
+# --- Counts with any threshold ----------------------------------------------------------------------------------------
 
 
 def priced_changes(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> CountsAutomaton:

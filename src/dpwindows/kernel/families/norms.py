@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
+import flint
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,27 +28,10 @@ _EXACT_HORIZON = 4096
 
 
 def autocorrelation(taps: Sequence[int]) -> list[int]:
-    """`r_m = sum_j taps_j taps_{j+m}` for m = 0..len(taps)-1, exact.
-
-    As one product of two whole numbers, whose digits the taps are, in either order: a digit of the product is a sum
-    that belongs to one m, and digits are so wide that none goes over into the next. Digits below 0 are raised by half
-    the width, and what that adds is taken off the number again.
-    """
-    taps = [int(tap) for tap in taps]  # NumPy's integers would wrap
-    width = (sum(map(abs, taps)) ** 2).bit_length() // 8 + 1
-    half = 1 << 8 * width - 1
-
-    def raised(count: int) -> int:
-        return int.from_bytes(half.to_bytes(width, "little") * count, "little")
-
-    def number(digits: list[int]) -> int:
-        packed = b"".join((digit + half).to_bytes(width, "little") for digit in digits)
-        return int.from_bytes(packed, "little") - raised(len(digits))
-
-    count = 2 * len(taps) - 1
-    product = (number(taps) * number(taps[::-1]) + raised(count)).to_bytes(width * count, "little")
-    places = range(width * (len(taps) - 1), width * count, width)
-    return [int.from_bytes(product[place : place + width], "little") - half for place in places]
+    """`r_m = sum_j taps_j taps_{j+m}` for m = 0..len(taps)-1, exact: coefficients of a product of polynomials."""
+    whole = [int(tap) for tap in taps]  # NumPy's integers would wrap
+    product = flint.fmpz_poly(whole) * flint.fmpz_poly(whole[::-1])
+    return [int(product[len(whole) - 1 + distance]) for distance in range(len(whole))]
 
 
 def has_contracting_signs(taps: Sequence[int]) -> bool:

@@ -162,30 +162,14 @@ def priced_ones_bound(
     return mean.of(price) + (most << lags.shift)
 
 
-def furthest(values: NDArray[Any]) -> int:
-    """The largest absolute value, exact; the least number of 64 bits has one that no number of 64 bits is."""
-    return max(int(values.max()), -int(values.min()))
-
-
-def gram(weights: NDArray[np.int64]) -> NDArray[np.generic]:
+def gram(weights: NDArray[np.int64]) -> NDArray[Any]:
     """`M'M` in exact integers, shape (T, T): `M = E D`, E the weights, shape (T, T), and D the first differences."""
-    steps = len(weights)
-    wide = weights.astype(object if furthest(weights) >= 1 << 61 else np.int64)
-    matrix = wide - np.concatenate([wide[:, 1:], np.zeros_like(wide[:, :1])], axis=1)
-    bits = furthest(matrix).bit_length()
-    half = (bits + 1) // 2
-    # Floats hold sums of products of halves exactly, in whatever order they are added; 64-bit integers hold the whole.
-    if 2 * half + 2 + steps.bit_length() > 52 or 2 * bits + steps.bit_length() > 61:
-        exact = matrix.astype(object)
-        return np.asarray(exact.T @ exact)
-    high = (matrix >> half).astype(np.float64)
-    low = (matrix & ((1 << half) - 1)).astype(np.float64)
-    mixed = high.T @ low
-    return np.asarray(
-        ((high.T @ high).astype(np.int64) << (2 * half))
-        + ((mixed + mixed.T).astype(np.int64) << half)
-        + (low.T @ low).astype(np.int64)
-    )
+    matrix = weights.astype(object)
+    matrix[:, :-1] -= matrix[:, 1:].copy()
+    if len(matrix) * max(map(abs, matrix.flat)) ** 2 < 1 << 62:
+        small = matrix.astype(np.int64)
+        return np.asarray(np.einsum("ts,tu->su", small, small))
+    return np.asarray(matrix.T @ matrix)
 
 
 def largest_by_distance(matrix: NDArray[np.generic]) -> list[int]:

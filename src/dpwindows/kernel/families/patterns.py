@@ -13,16 +13,20 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Question, apart, ask
-from dpwindows.kernel.dearest_path import dearest_path
-from dpwindows.kernel.families.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.families.changes_of_two_counts import (
+    Held,
+    held_changes,
+    price_of_all,
+    priced_changes,
+    two_runs_bound,
+)
 from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
-from dpwindows.kernel.families.held_patterns import Held, two_runs_bound
 from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
 from dpwindows.kernel.families.offset_patterns import priced_ones_bound
-from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
+from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
 from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed_runs
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
-from dpwindows.kernel.families.waves import POLE, Paths, Waves
+from dpwindows.kernel.families.waves import waves_bound
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.rules import Case, rule
 
@@ -34,8 +38,6 @@ LONGEST_CHAIN = 512
 _LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY = 2, 7
 # Prices that starts, over all places, and changes may have: sums of charges stay far within 64 bits.
 _HIGHEST_PRICE = 1 << 58
-# Bits of what all places would be charged alone, and one, in `waves_bound`.
-_WAVE_BITS = 37, 28
 # The longest span for which all pairs of runs are tried for k = 1.
 _PAIRED = 128
 # Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
@@ -68,13 +70,9 @@ def rolling_patterns_event_l2(case: Case) -> int | None:
     if len(thresholds) == 1:
         return _pattern_of_one_sign(taps, reach, *thresholds, case.advise)
     lags = Lags.of(taps, reach, max(thresholds))
-    price_limits, memory_limits = (0, lags.values[0]), (1, MOST_MEMORY)
     question = Question("rolling-patterns-event-disjoint", max(thresholds), (lags, thresholds))
-    price, *memories = ask(case.advise, question, [price_limits, *[memory_limits] * len(thresholds)])
-    total = price * reach
-    for memory in set(memories):
-        alike = tuple(k for k, own in zip(thresholds, memories, strict=True) if own == memory)
-        total += sum(recent_bounds(lags, alike, memory, price))
+    price, memory = ask(case.advise, question, [(0, lags.values[0]), (1, MOST_MEMORY)])
+    total = price * reach + recent_bound(lags, thresholds, memory, price)
     return total << lags.shift
 
 
@@ -198,7 +196,7 @@ def _least_of_both(lags: Lags, runs: int, shortest: int, question: Question, adv
     chained = lags.length <= LONGEST_CHAIN
     question = replace(question, about=(lags, runs, shortest, chained))
     memory, place_price = ask(advise, question, [(1, MOST_MEMORY), (0, lags.values[0])])
-    recent = recent_bound(lags, runs, memory)
+    recent = recent_bound(lags, (runs,), memory)
     return min(recent, neighbour_bound(lags, runs, place_price, shortest=shortest)) if chained else recent
 
 
@@ -211,35 +209,6 @@ def _reach_limits(lags: SignedLags) -> list[tuple[int, int]]:
 def held_bound(lags: SignedLags, known: Held, memory: int, near: int) -> int:
     """Bound on `g'Gg / 2^shift` over all changes for k = 1 (`held_changes`)."""
     return held_changes(lags, charges(lags, memory, near), known).dearest(known.length)
-
-
-def waves_bound(taps: tuple[int, ...], length: int, places: int, advise: Advise) -> int | None:
-    """Bound on `g'Gg` over all changes for k = 1 of one item within all steps (`dpwindows.kernel.families.waves`).
-
-    None where no wave makes up the filter's autocorrelation, or numbers would be too large.
-
-    Proof. An item that starts being counted at a step occurs there, so it is counted at the W-1 ends after it too, or
-    up to the horizon; it may start at any step, and nothing is counted before the first. So g = f - f' for two paths of
-    `Paths`. It is charged at least `g'Gg / 2^shift`, whatever the wave, the grid, the jumps and the clock are. QED.
-    """
-    exact = (*autocorrelation(taps)[:places], *[0] * (places - len(taps)))
-    shift = max(0, (places * exact[0]).bit_length() - _WAVE_BITS[0], exact[0].bit_length() - _WAVE_BITS[1])
-    pole, size, nodes, jump = (-(1 << POLE), 1 << POLE), (-(1 << 40), 1 << 40), (0, 64), (0, 8)
-    question = Question("rolling-patterns-period-wave", 1, (exact, shift, length))
-    answer = ask(advise, question, [pole, pole, size, size, nodes, (0, 1 << 40), jump, (0, length)])
-    return _charged_by_waves(exact, shift, length, answer)
-
-
-@lru_cache(maxsize=64)
-def _charged_by_waves(exact: tuple[int, ...], shift: int, length: int, answer: tuple[int, ...]) -> int | None:
-    real, imaginary, cosine, sine, nodes, half, jump, clock = answer
-    try:
-        # Places and windows after which what jumps add is taken for settled, and windows in a cycle.
-        settling, cycle = max(400, 12 * length) // jump, -(-2 * length // jump)
-        waves = Waves.of(exact, shift, (real, imaginary), (cosine, sine), nodes, half, Paths(length, jump, clock))
-        return dearest_path(waves, settling=settling, cycle=cycle) << shift
-    except (ValueError, ZeroDivisionError):
-        return None
 
 
 def limited_bound(lags: SignedLags, known: Held, runs: int, advise: Advise) -> int:

@@ -20,7 +20,7 @@ every entry up, which raises `g'Gg` for every g (counts of pairs are >= 0).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -28,9 +28,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.kernel.dearest_path import NEVER, Automaton, Table, dearest_path
 from dpwindows.kernel.families.norms import autocorrelation
-
-Table = NDArray[np.int64]
 
 # Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
 _NEVER = -(1 << 61)
@@ -103,10 +102,6 @@ class PriceOfOnes:
     places: int
     shift: int
 
-    def highest(self, lags: Lags) -> int:
-        """The highest price worth trying: 0 where none can lower a bound."""
-        return lags.values[0] if self.offset or self.places < lags.length else 0
-
     def of(self, price: int) -> int:
         """The maximum over real x, rounded up."""
         exact = price << self.shift
@@ -118,83 +113,70 @@ class PriceOfOnes:
 # --- All pairs of recent places -------------------------------------------------------------------------------------
 
 
-def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
-    """Bound on `g'Gg - price * ones` that keeps all pairs within a run, and pairs of runs at most `memory` apart.
+class RecentPlaces(Automaton):
+    """Patterns, place by place; a table has a row for each number of runs that are left, if these are counted.
+
+    A state is a number of m bits, bit j for the place j+1 back; or, if all of these are ones, by how much the run that
+    they are a part of is longer than m+1.
+
+    Args:
+        lags: the autocorrelation.
+        runs: the most runs of each of several patterns; where N places have no more, they are not counted.
+        memory: m, from 1 to N-1.
+        price: for every one.
+    """
+
+    def __init__(self, lags: Lags, runs: tuple[int, ...], memory: int, price: int) -> None:
+        self.places, self.runs, self.memory = lags.length, runs, memory
+        self.rows = max(runs) + 1 if 2 * min(runs) < lags.length else 1
+        # What the n-th place of a run adds to it, and what a one adds after every m places.
+        self.rises = np.array(lags.rises(price), dtype=np.int64)
+        self.gains = self.rises[:1]
+        for distance in range(1, memory + 1):
+            self.gains = np.concatenate([self.gains, self.gains + 2 * lags.values[distance]])
+
+    @property
+    def last(self) -> Table:
+        """Nothing is added after the last place."""
+        return np.zeros((self.rows, len(self.gains) + self.places - self.memory), dtype=np.int64)
+
+    def before(self, place: int, values: Table) -> Table:
+        """The most that a place and those after it add: it is a zero, or a one, which after a zero begins a run."""
+        size = len(self.gains)
+        one = np.tile(values[:, 1:size:2], 2)
+        if self.rows > 1:
+            one[1:, ::2] = one[:-1, ::2].copy()
+            one[0, ::2] = NEVER
+        one[:, -1] = values[:, size]
+        before = np.repeat(values[:, size - 2 : size - 1], values.shape[1], axis=1)
+        before[:, :size] = np.maximum(np.tile(values[:, :size:2], 2), one + self.gains)
+        np.maximum(before[:, size:-1], values[:, size + 1 :] + self.rises[self.memory + 1 :], out=before[:, size:-1])
+        return before
+
+    def largest_entry(self, values: Table) -> int:
+        """What all patterns add together, each with the runs that it may have."""
+        return sum(max(0, int(values[min(count, self.rows - 1), 0])) for count in self.runs)
+
+
+@lru_cache(maxsize=64)
+def recent_bound(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0) -> int:
+    """Bound on `sum_i (g_i'Gg_i - price * ones_i)` over patterns of at most `runs_i` runs.
+
+    It keeps all pairs within a run, and pairs of runs at most `memory` apart.
 
     Proof. Places are filled from first to last. A one at a place adds `r_0 - price`, and `2 r_d` for each earlier one
     at distance d. Of these, ones of the same run are counted at every distance; ones of other runs are counted at
     distances up to m = `memory`, and for distances d > m their `r_d` is replaced by `max(r_d, 0)`, which is then
     charged for every pair of places (`positive_pairs`). So what is counted is at least `g'Gg - price * ones`. The gain
     of a place depends on the last m places, or on the length of the current run where that exceeds m (the last m
-    places are all ones then, and no other run is within m); a one after a zero begins a new run. So the maximum over
-    all patterns with at most k runs of what is counted is the largest entry, after the last place, of the table over
-    (runs so far, last m places) and (runs so far, run length > m) that `recent_tables` computes place by place. QED.
+    places are all ones then, and no other run is within m). `RecentPlaces` lists what these may be, and every place is
+    gone through. QED.
     """
-    return recent_bounds(lags, (runs,), memory, price)[0]
-
-
-@lru_cache(maxsize=64)
-def recent_bounds(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0) -> list[int]:
-    """`recent_bound` for several numbers of runs, from one table: its rows for fewer runs do not see those for more."""
     lags.require_price(price)
-    memory = min(memory, lags.length - 1)
-    if memory < 1:
-        return [max(0, lags.values[0] - price) for _ in runs]
-    for last in recent_tables(lags, limited(lags, runs), memory, price):
-        tables = last
-    most = (max(int(table[: count + 1].max()) for table in tables) for count in runs)
-    return [max(0, value) + lags.positive_pairs(memory) for value in most]
-
-
-def limited(lags: Lags, runs: Sequence[int]) -> int | None:
-    """The largest of some numbers of runs; None where N places have no more than the least of them."""
-    return max(runs) if 2 * min(runs) < lags.length else None
-
-
-def recent_tables(lags: Lags, runs: int | None, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
-    """The tables after 0, 1, ..., N places, for patterns of at most so many runs, or of any number of them (None).
-
-    `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back (0 before the first place).
-    `long[c, i]`: the best with c runs so far, the current one of m+1+i places. Neither has more rows and columns than
-    so many places can reach, but for one column of `long`. Runs of any number are not counted: c is 0.
-    """
-    counted = 0 if runs is None else 1
-    size, gain = 1 << memory, gains(lags, memory, price)
-    rises = np.array(lags.rises(price), dtype=np.int64)
-    recent, long = np.zeros((1, 1), dtype=np.int64), _unreached(1, 1)
-    yield recent, long
-    for places in range(1, lags.length + 1):
-        # So many places hold no more runs than this, and none that are longer.
-        counts, reached = len(recent), 1 + (0 if runs is None else min(runs, (places + 1) // 2))
-        lengths = max(1, places - memory)
-        zero, one = recent, recent + gain[: recent.shape[1]]
-        longer = _unreached(reached, lengths)
-        if places > memory:
-            longer[:counts, 0] = one[:, -1]
-            longer[:counts, 1:] = long[:, : lengths - 1] + rises[memory + 1 : memory + lengths]
-            one[:, -1] = _NEVER
-            # The earliest of the last m places is not kept in mind.
-            zero, one = (np.maximum(table[:, : size // 2], table[:, size // 2 :]) for table in (recent, one))
-            # After a run longer than m a zero leaves m-1 ones behind it.
-            zero[:, -1] = np.maximum(zero[:, -1], long.max(axis=1))
-        recent, long = np.empty((reached, 2 * zero.shape[1]), dtype=np.int64), longer
-        recent[:counts, 0::2], recent[counts:] = zero, _NEVER
-        # A one after a zero begins a run.
-        recent[:counts, 3::4], recent[:counted, 1::4] = one[:, 1::2], _NEVER
-        recent[counted:, 1::4] = one[: reached - counted, 0::2]
-        yield recent, long
-
-
-def gains(lags: Lags, memory: int, price: int = 0) -> Table:
-    """What a one adds after every m recent places: bit j of a number is the place j+1 back, shape (2^m,)."""
-    gain = np.array([lags.values[0] - price], dtype=np.int64)
-    for distance in range(1, memory + 1):
-        gain = np.concatenate([gain, gain + 2 * lags.values[distance]])
-    return gain
-
-
-def _unreached(counts: int, states: int) -> Table:
-    return np.full((counts, states), _NEVER, dtype=np.int64)
+    if lags.length < 2:
+        return len(runs) * max(0, lags.values[0] - price)
+    recent = RecentPlaces(lags, runs, min(memory, lags.length - 1), price)
+    return dearest_path(recent, settling=lags.length, cycle=1) + len(runs) * lags.positive_pairs(recent.memory)
 
 
 # --- Runs and their nearest neighbours ------------------------------------------------------------------------------

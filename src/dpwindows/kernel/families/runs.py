@@ -147,9 +147,6 @@ def rolling_filter_item_l2(case: Case) -> int | None:
     `runs_bound` of the runs and places of the module docstring, of which a rule of counting leaves fewer
     (`counted_by_rule`). Thresholds are measured apart and change independently; squared norms add. A finite horizon
     drops rows, which lowers norms. QED.
-
-    Raises:
-        ValueError: .
     """
     if case.steps is None or not case.rule.bounded or not has_contracting_signs(case.measured.taps):
         return None

@@ -20,14 +20,14 @@ Either is a charge for places, for unit changes and for alternations (`Charges`)
 place, with the last m values of g for a state (`families.changes_of_two_counts`). It may be any filter:
 nothing is asked of the signs of `r_d`.
 
-All arithmetic but the symbol's maximum is in 64-bit integers that cannot wrap (`SignedLags`).
+All arithmetic is in 64-bit integers that cannot wrap (`SignedLags`); that of the symbol's maximum is in floats, with a
+bound on their rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,11 +55,12 @@ class SignedLags:
     shift: int
 
     @classmethod
-    def of(cls, taps: Sequence[int], places: int) -> SignedLags:
-        """The lags of integer taps that matter within N = `places`; at least three, if need be of 0."""
+    def of(cls, taps: Sequence[int], places: int, bits: int = _BITS) -> SignedLags:
+        """The lags of integer taps that matter within N = `places`; at least three, the first of so many bits."""
         exact = autocorrelation(taps)[:places]
         exact += [0] * (3 - len(exact))
-        shift = max(0, (8 * places * len(exact) * sum(map(abs, exact))).bit_length() - _BITS)
+        reached = 8 * places * len(exact) * sum(map(abs, exact))
+        shift = max(0, reached.bit_length() - _BITS, exact[0].bit_length() - bits)
         half = 1 << shift >> 1
         rounded = [value + half >> shift for value in exact]
         return cls((rounded[0] + (2 * len(exact) if shift else 0), *rounded[1:]), shift)
@@ -102,58 +103,26 @@ def symbol_maximum(far: NDArray[np.float64]) -> int:
     """An upper bound on `max_omega sum_d 2 far_d cos(d omega)`, rounded up.
 
     Proof. Let p be the symbol, with its maximum at omega. `p' = 0` there and `|p''| <= sum 2 d^2 |far_d|`, so at the
-    nearest point of a grid of spacing h, at most h/2 away, p is less by at most `h^2/8 sum 2 d^2 |far_d|`. *Rounding.*
-    With `u = 2^-53` and S = sum 2 |far_d|, of which each entry is rounded once. The values on a grid of 2^L points come
-    from a fast Fourier transform in at most L stages. In each a number is multiplied by a root of unity that is known
-    to 4 u, in real products and sums that err by 4 u at most of the sizes of what goes in, and added to others. So a
-    value errs by at most `((1 + 16 u)^L - 1) S <= 2^-43 S`, for `L <= 32`; `2^-40 S` is added. QED.
+    nearest of M points around the circle, at most `pi / M` away, p is less by at most `(pi / M)^2 sum d^2 |far_d|`.
+    *At the points* p is the real part of `sum_d a_d w^(jd)`, `a_d = 2 far_d` and w the first M-th root of unity. Let
+    `X_q[k, i] = sum_n a_(i+nq) w^(qkn)`, for `k < M/q` and i < q. For every k this is a_i where q is no less than the
+    number of coefficients, and `X_q[k, i] = X_2q[k, i] + w^(qk) X_2q[k, i+q]`, with k modulo M/2q in X_2q; half a turn
+    further w^(qk) has the other sign. So q is halved until X_1 is known. *Rounding*, `u = 2^-53`. An X is
+    off by no more than a part of what its coefficients add up to in size, 0 at first but for one rounding of each. A
+    root is known to 8 u, and a product of complex numbers errs by 4 u at most, a sum by u: so 1 and this part grow by
+    the factor `1 + 16 u` at most. After 31 halvings that is less than 2^-43; `2^-40` of the sum of all sizes is added,
+    which pays for the sums here as well. QED.
     """
     if not far.any():
         return 0
-    padded = np.zeros(1 << (_FINENESS * len(far) - 1).bit_length())
-    padded[: len(far)] = 2 * far
-    symbol = np.fft.rfft(padded).real
-    sizes, spacing = 2 * np.abs(far), np.pi / (len(symbol) - 1)
-    curvature = float((sizes * np.arange(len(far), dtype=np.float64) ** 2).sum())
-    slack = spacing**2 / 8 * curvature * (1 + 2.0**-30) + 2.0**-40 * float(sizes.sum())
-    return int(np.ceil(float(symbol.max()) + slack)) + 1
-
-
-@dataclass(frozen=True)
-class Recent:
-    """All values of g at the last m places: the last one (known apart) and a number of m-1 digits for those before.
-
-    Digit j of a number, base 3, is `1 + g` at j+2 places back, seen from the place to come.
-    """
-
-    lags: SignedLags
-    memory: int
-
-    @property
-    def count(self) -> int:
-        """How many such numbers there are."""
-        return int(3 ** (self.memory - 1))
-
-    @property
-    def silent(self) -> int:
-        """The number of nothing but zeros."""
-        return (self.count - 1) // 2
-
-    @cached_property
-    def _digits(self) -> Table:
-        powers = 3 ** np.arange(self.memory - 1, dtype=np.int64)
-        return np.asarray(np.arange(self.count)[None, :] // powers[:, None] % 3 - 1, dtype=np.int64)
-
-    @cached_property
-    def pairs(self) -> Table:
-        """What a one at the place to come gains with the places before the last."""
-        values = np.array(self.lags.values[2 : self.memory + 1], dtype=np.int64)
-        return np.asarray((2 * values[:, None] * self._digits).sum(axis=0), dtype=np.int64)
-
-    @cached_property
-    def zeros(self) -> Table:
-        """How many zeros in a row there are before the last place."""
-        return np.asarray(np.cumprod(self._digits == 0, axis=0, dtype=np.int64).sum(axis=0), dtype=np.int64)
+    values = np.tile(np.pad(2 * far, (0, (1 << (len(far) - 1).bit_length()) - len(far))), (_FINENESS, 1)) + 0j
+    while (half := values.shape[1] // 2) > 0:
+        turned = np.exp(np.arange(len(values)) * (1j * np.pi / len(values)))[:, None] * values[:, half:]
+        values = np.concatenate([values[:, :half] + turned, values[:, :half] - turned])
+    sizes = 2 * np.abs(far)
+    curvature = float((sizes * np.arange(len(far), dtype=np.float64) ** 2).sum()) / 2
+    slack = (np.pi / len(values)) ** 2 * curvature * (1 + 2.0**-30) + 2.0**-40 * float(sizes.sum())
+    return int(np.ceil(float(values.real.max()) + slack)) + 1
 
 
 # --- Two counts with thresholds of any size ---------------------------------------------------------------------------

@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Rolling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -47,7 +46,7 @@ from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap, Memory
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify, rule
+from dpwindows.kernel.rules import ITEM_UNITS, Case, certify, rule
 
 # Values by number of places: exact integers, whose sums fit into their type, or floats.
 Values = NDArray[Any]
@@ -105,7 +104,7 @@ class SeriesByThreshold(StepShape):
 @rule(
     "rolling-thresholds-item",
     Rolling,
-    (ItemAddRemove, ItemLevel),
+    ITEM_UNITS,
     GAUSSIAN,
     SeriesByThreshold,
     when="maps of one kind with a row for every step, no products of unlike rows above 0, no rule of counting",
@@ -133,8 +132,8 @@ def rolling_thresholds_l2(case: Case) -> int | None:
     worth at most `3 l S` either way, and runs that share T places at most `3 T S`; a chain adds up at most twice as
     many places while it splits them. Over m thresholds this is at most `6 m T S`, and `8 m T S < 2^58` before
     r_0 is rounded up.
-    *Changed arbitrarily*: the change is that of one history less that of another, and `|a - b|^2 <= 2|a|^2 + 2|b|^2`
-    over all that is measured: four times as much. QED.
+    *Changed*, within some steps or all: the change is that of one history less that of another, and
+    `|a - b|^2 <= 2|a|^2 + 2|b|^2` over all that is measured: four times as much. QED.
     """
     shape: SeriesByThreshold = case.measured
     lanes = [_norm(one, case.steps) for one in shape.maps]

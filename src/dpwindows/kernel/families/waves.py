@@ -1,8 +1,8 @@
 r"""How far an item that changes can move rolling counts, through a filter whose autocorrelation is a decaying wave.
 
-As in `dpwindows.kernel.families.signed_patterns`, g = f - f' for two 0/1 vectors in the places 1..N costs `g'Gg`, with
-`r_d` the autocorrelation of a causal filter and G its Gram matrix on an unbounded horizon. f and f' are one item's
-counts for k = 1: each starts at any place and then stays 1 for W places or more, unless the horizon cuts it.
+As in `dpwindows.kernel.families.signed_patterns`, g = f - f' in the places 1..N costs `g'Gg`, with `r_d` the
+autocorrelation of the filter. f and f' are one item's counts for k = 1: each starts anywhere, and then stays 1 for W
+places or more, unless the horizon cuts it.
 
 **A wave.** Take any complex p with `|p| < 1`, the pole, and any amplitude a; let `w_d = Re(a p^d)`, `e = r_1 - w_1`
 and `E = sum_{2 <= d < N} |r_d - w_d|`. With `z_t = sum_{d>=1} p^d g_{t-d}`, and since `2 |g_t g_{t-d}|` is at most
@@ -10,267 +10,197 @@ and `E = sum_{2 <= d < N} |r_d - w_d|`. With `z_t = sum_{d>=1} p^d g_{t-d}`, and
 
     g'Gg <= sum_t charge_t,   charge_t = (r_0 + 2E) g_t^2 + 2 e g_t g_{t-1} + 2 g_t Re(a z_t).
 
-All that later charges ask of earlier places is the last g, and z, which is 0 before the first place and then
-`z_{t+1} = p (z_t + g_t)`.
+Of earlier places later charges ask for the last g and for z alone, which is 0 before the first place and then
+`z_{t+1} = p (z_t + g_t)`. What is left to be charged is, in each state of f and f', a maximum of affine functions of
+z: convex, with a slope of at most `2 |a| sum_i |p|^i = 2 |a| / (1 - |p|)`. A table holds a V(x) for each state and each
+point x of a grid, at least what is left there. Then for every y, and any shares >= 0 of the points that sum to 1, what
+is left at y is at most `sum_x share_x V(x) + slope |y - sum_x share_x x|`.
 
-**What is left.** Let `R(n, s, z)` be the most that the last n places are charged, where s says of f and of f' whether
-it is 1 and how long it must stay so (`Paths`). It is a maximum over what f and f' do there, and for each of these the
-charge is affine in z; so R is convex in z, and its slope is at most `2 |a| sum_i |p|^i = 2 |a| / (1 - |p|)`.
+**States.** A count that starts is held for the ticks in the W-1 places after it; every `every`-th place is one.
+Exchanging f and f' negates g and z and changes no charge: a state at z stands for its mirror image at -z. *none*:
+neither is 1. *one[i]*: f is 1 and held for i more ticks, f' is 0. *both[i]*: both are 1, f held for i ticks, f' for
+none. Where f' starts and is held for s ticks, while f is held for `j <= s` or starts too (j = s), g is 0 up to the j-th
+tick, and after it f' is held for s - j. This is the mirror image of both[s - j] after j ticks: *later[j - 1, s - j]*.
 
-**Tables** (`Waves`, an automaton for `dearest_path`). A table holds a V(s, x) for each s and each point x of a grid, at
-least `R(n, s, x)`. Then for every y and any shares >= 0 of the points that sum to 1
-
-    R(n, s, y) <= sum_x share_x V(s, x) + slope |y - sum_x share_x x|,
-
-by convexity and by the slope. To go u places back take, for everything that f and f' can do in u places from a state s
-and a point x, what is charged for these, and this bound on what is left at the y they lead to. The largest is a table
-for n + u places. The table of nothing but 0 is one for n = 0. Exchanging f and f' negates g and z, and changes no
-charge. So one half of a grid that is symmetric about 0 stands for the other: `V((s, s'), x) = V((s', s), -x)`.
-
-**Numbers** are integers of 64 bits; what makes sums too large for them is refused. Points have units of `2^-POINT`,
-and their images under p are rounded down, by less than 2 units each: by the slope that is charged, as is what shares
-are off. Charges and sums of shares are rounded up.
+**Numbers** are integers of 64 bits; what makes sums too large for them is refused. Points have units of `2^-POINT`;
+under p they are rounded down, by less than 2 units for each place. The slope pays for that, and for what shares are
+off. Charges and sums of shares are rounded up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
-from math import isqrt
+import math
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
-import scipy
+from numpy.typing import NDArray
 
-from dpwindows.kernel.dearest_path import Table
+from dpwindows.kernel.advice import Advise, Question, ask
+from dpwindows.kernel.dearest_path import Automaton, Table, dearest_path
+from dpwindows.kernel.families.signed_patterns import SignedLags
 
-Pattern = tuple[int, ...]
-
-# Bits of fractions of poles, points and shares, and of the largest value.
-POLE, POINT, _SHARE, _VALUE = 12, 26, 22, 40
-# The most cells of a table, and of the moves between two: searches propose less than a tenth of it.
-_CELLS = 1 << 23
+# Bits of fractions of poles, points and shares, of the largest value, and of the first lag.
+POLE, POINT, _SHARE, _VALUE, _LAG = 12, 26, 20, 42, 28
+# The most cells of a table.
+_CELLS = 1 << 24
 
 
-@dataclass(frozen=True)
-class Paths:
-    """The moves of one count in `jump` places. State 0: it is 0. State 1+i: it is 1, and held for `i clock` places.
+class Waves(Automaton):
+    """The automaton of all changes, on a grid of points whose parts are odd multiples of some units.
 
-    A start holds a count for the W-1 places after it. How long it is held is rounded down to a multiple of `clock`
-    after each jump, which forbids nothing.
+    Args:
+        lags: the autocorrelation.
+        places: N.
+        length: W, at least 2.
+        witness: the parts of the pole in units of `2^-POLE`, those of the amplitude, on how many odd multiples of how
+            many units the parts of points lie, an even number of them around 0, and how many places apart ticks are.
+
+    Raises:
+        ValueError: the numbers make no table, or one of numbers that are too large.
     """
 
-    length: int
-    jump: int
-    clock: int
-
-    @property
-    def states(self) -> int:
-        """How many states there are."""
-        return 2 + (self.length - 1) // self.clock
-
-    @cached_property
-    def rows(self) -> list[tuple[Pattern, int]]:
-        """All that a count can do in a jump, and the state it is in after it, in order of patterns."""
-        return sorted({move for state in range(self.states) for move in self._moves(state)})
-
-    @cached_property
-    def out_of(self) -> list[list[int]]:
-        """The rows that are possible in every state."""
-        number = {row: at for at, row in enumerate(self.rows)}
-        return [sorted(number[move] for move in self._moves(state)) for state in range(self.states)]
-
-    def _moves(self, state: int) -> set[tuple[Pattern, int]]:
-        # Here a count is -1 where it is 0, and otherwise the number of places it is held for.
-        reached: set[tuple[Pattern, int]] = {((), (state - 1) * self.clock if state else -1)}
-        for _ in range(self.jump):
-            reached = {((*past, one), after) for past, held in reached for one, after in self._step(held)}
-        return {(pattern, 1 + held // self.clock if held >= 0 else 0) for pattern, held in reached}
-
-    def _step(self, held: int) -> tuple[tuple[int, int], ...]:
-        """What a count may be at the next place, and for how long it is held there."""
-        if held > 0:
-            return ((1, held - 1),)
-        return ((0, -1), (1, self.length - 1 if held < 0 else 0))
-
-
-@dataclass(frozen=True)
-class Waves:
-    """What paths are charged, from no counts and z = 0, on points whose parts are odd multiples of `half` units.
-
-    Attributes:
-        charged: for a place where g is not 0, `r_0 + 2E`, and for two beside one another, e.
-        pole: the two parts of p, in units of `2^-POLE`.
-        amplitude: those of a.
-        nodes: on how many odd multiples of `half` the parts of points lie, an even number of them around 0.
-        half: half of how far apart neighbouring nodes are.
-        paths: what f and f' can do.
-        places: how many jumps there are; those missing to a whole one are added before the first, where all begin.
-    """
-
-    charged: tuple[int, int]
-    pole: tuple[int, int]
-    amplitude: tuple[int, int]
-    nodes: int
-    half: int
-    paths: Paths
-    places: int
-
-    @classmethod
-    def of(
-        cls,
-        lags: Sequence[int],
-        shift: int,
-        pole: tuple[int, int],
-        amplitude: tuple[int, int],
-        nodes: int,
-        half: int,
-        paths: Paths,
-    ) -> Waves:
-        """What an autocorrelation, `2^shift r_d` from d = 0 to N-1, is charged with a wave.
-
-        `a p^d` is rounded down to units of which E may be off by one in all: by less than 2 d of them at distance d.
-
-        Raises:
-            ValueError: they make no table, or one with numbers that are too large.
-        """
-        unlike, bits = [0, 0], 2 * len(lags).bit_length() + 2
-        (cosine, sine), (real, imaginary) = (part << bits for part in amplitude), pole
-        if (
-            min(len(lags) - 1, nodes // 2, half, paths.length, paths.jump, paths.clock) < 1
-            or nodes % 2
-            or _decay(pole) < 1
-        ):
+    def __init__(self, lags: SignedLags, places: int, length: int, witness: Sequence[int]) -> None:
+        *self._pole, cosine, sine, self._nodes, self._half, self._every = real, imaginary, *_ = witness
+        # At most 1 - |p|, in units of 2^(-2 POLE).
+        decay = (1 << 2 * POLE) - math.isqrt((real**2 + imaginary**2) << 2 * POLE) - 1
+        if min(self._nodes // 2, self._half, places - 1, length - 1, self._every, decay) < 1 or self._nodes % 2:
             raise ValueError("no table is made of these numbers")
-        if nodes**2 * paths.states**2 > _CELLS or nodes**2 * len(paths.rows) ** 2 > _CELLS:
-            raise ValueError("a table of these numbers would be too large")
-        for lag in lags[1:]:
-            cosine, sine = real * cosine - imaginary * sine >> POLE, imaginary * cosine + real * sine >> POLE
-            unlike.append((lag << bits) - (cosine << shift))
-        near = unlike[2] >> bits + shift
-        # One unit for E, and one for e, which is rounded.
-        place = -(-lags[0] >> shift) + 2 * (-(-sum(map(abs, unlike[3:])) >> bits + shift) + 2)
-        return cls((place, near), pole, amplitude, nodes, half, paths, -(-len(lags) // paths.jump))
+        self.places, self._length = places, length
+        # The most ticks that a count is held for, and the most that what is left changes with z.
+        self._ticks = -(-(length - 1) // self._every)
+        self._heads = np.cumsum([0, *range(self._ticks + 1, 1, -1)])
+        self.slope = -(-(2 * (math.isqrt(cosine**2 + sine**2) + 1) << 2 * POLE) // decay)
+        self.charged = _charges_beside_a_wave(lags, places, (real, imaginary), (cosine, sine))
+        furthest, size = 2 * self._nodes * self._half + (4 << POINT), abs(cosine) + abs(sine)
+        if max(furthest * max(4 * size, 4 * self.slope, 2 << POLE), self._half << _SHARE + 1) >= 1 << 62:
+            raise ValueError("points are so large that sums might wrap")
+        self._shape = int(self._heads[-1]) + self._ticks + 3, self._nodes**2
+        if max(*map(abs, self.charged), size, self.slope) > 1 << _VALUE or math.prod(self._shape) > _CELLS:
+            raise ValueError("charges or tables are too large")
+        nodes = np.indices((self._nodes, self._nodes), dtype=np.int64).reshape(2, -1)
+        self._points = x, y = (2 * nodes - self._nodes + 1) * self._half
+        self._charge = self.charged[0] - (2 * (sine * y - cosine * x) >> POINT)
+        self._moves: dict[tuple[tuple[int, ...], int], tuple[Table, Table, Table]] = {}
 
-    def __post_init__(self) -> None:
-        """See that no sum can wrap. Raises `ValueError` if one might."""
-        furthest = 2 * (self.nodes * self.half + ((self.paths.jump + 1) << POINT))
-        amplitude, (place, near) = sum(map(abs, self.amplitude)), self.charged
-        products = (furthest * max(2 * amplitude, 4 * self.slope, 1 << POLE + 1), self.half << _SHARE + 1)
-        if max(products) >= 1 << 62 or max(place, abs(near), amplitude, self.slope) > 1 << _VALUE:
-            raise ValueError("numbers are so large that sums might wrap")
-
-    @cached_property
-    def slope(self) -> int:
-        """The most that the remaining charge changes with z."""
-        size = isqrt(self.amplitude[0] ** 2 + self.amplitude[1] ** 2) + 1
-        return -(-(2 * size << 2 * POLE) // _decay(self.pole))
-
-    def kind(self, place: int) -> Hashable:
-        """All jumps are alike."""
-        return 0
+    def kind(self, place: int) -> int:
+        """How far the last tick is back."""
+        return place % self._every
 
     @property
     def last(self) -> Table:
-        """The table of nothing but 0, shape (points / 2, states, states)."""
-        return np.zeros((self.nodes**2 // 2, self.paths.states, self.paths.states), dtype=np.int64)
+        """Nothing is charged after the last place."""
+        return np.zeros(self._shape, dtype=np.int64)
 
     def largest_entry(self, values: Table) -> int:
         """The bound at z = 0, with no counts."""
-        shares, away = self.shares(np.zeros((2, 1), dtype=np.int64))
-        return int(_mixed(shares, _whole(values)[:, :1, 0])[0, 0] + self._charge_of(away)[0])
+        return int(self._mixed(values[-1], *self._shares(np.zeros((2, 1), dtype=np.int64)))[0])
 
     def before(self, place: int, values: Table) -> Table:
-        """The table a jump before."""
-        after, rows, out_of = _whole(values), self.paths.rows, self.paths.out_of
-        states = np.array([state for _, state in rows])
-        moved = np.empty((len(values), len(rows), len(rows)), dtype=np.int64)
-        for f, other, (shares, charge) in self._jumps:
-            there = after[:, states[f, None], states[None, other]]
-            left = _mixed(shares, there.reshape(len(after), -1)) + charge
-            moved[:, f, other] = left.reshape(len(values), *there.shape[1:])
-        before = _best(_best(moved, 1, out_of), 2, out_of)
-        # The last g is 1 where f is 1 and f' is not, -1 where it is the other way round, and otherwise 0.
-        first = np.array([pattern[0] for pattern, _ in rows])
-        near = 2 * self.charged[1] * (first[:, None] - first[None, :])
-        off = out_of[0]
-        before[:, 1:, 0] = _best(moved[:, :, off] + near[:, off], 1, out_of[1:]).max(axis=2)
-        before[:, 0, 1:] = _best(moved[:, off] - near[off], 2, out_of[1:]).max(axis=1)
+        """The table before a place, of the rows both[0], all of later[0], both[1], and so on; then all of one; none.
+
+        There are `ticks - i` rows of later[i]: at a tick each is what the one below was.
+        """
+        heads, lines, near = self._heads, self._heads[-1] + 1, self.charged[1]
+        # How far ahead the next tick is, and for how many ticks a count is held that starts here.
+        ahead, tick = self._every - place % self._every, place % self._every == 0
+        start = (self._length - 1 - ahead) // self._every + 1
+        held = np.maximum(np.arange(self._ticks + 1) - tick, 0)
+        *both, none = self._moved(values[[*heads, -1]], (1,))[:, 0]
+        one = self._moved(values[lines:-1], (1,), 1)[:, 0] + self._charge
+        # What is left where f' starts, by what f is held for; it is for `start` ticks at most.
+        ticks = np.minimum(np.arange(self._ticks + 1), start)
+        after = (1, *range(1 + ahead, 1 + ahead + self._ticks * self._every, self._every))
+        met = self._moved(values[heads[start - ticks] + ticks].ravel(), after)[:, ::-1]
+        other = one[:, ::-1]
+        alone, together = np.maximum(one[held] + near, met[held]), np.maximum(np.array(both)[held], one[held])
+        alone[0] = np.maximum.reduce([alone[0], none, other[start] - near])
+        together[0] = np.maximum.reduce([together[0], none, other[0]])
+        before = np.empty_like(values)
+        before[tick:lines] = values[: lines - tick]
+        before[heads], before[lines:-1] = together, alone
+        before[-1] = np.maximum.reduce([none, one[start], other[start], met[start]])
         return before
 
-    @cached_property
-    def _jumps(self) -> list[tuple[slice, slice, tuple[scipy.sparse.csr_array, Table]]]:
-        """For every two patterns of f and f': the rows of either, and `_jump` for the g that they make."""
-        every = [pattern for pattern, _ in self.paths.rows]
-        rows = {one: slice(every.index(one), every.index(one) + every.count(one)) for one in dict.fromkeys(every)}
-        known: dict[Pattern, tuple[scipy.sparse.csr_array, Table]] = {}
-        jumps = []
-        for f, other in product(rows, repeat=2):
-            change = tuple(one - two for one, two in zip(f, other, strict=True))
-            if change not in known:
-                known[change] = self._jump(change)
-            jumps.append((rows[f], rows[other], known[change]))
-        return jumps
+    def _moved(self, values: Table, places: tuple[int, ...], g: int = 0) -> Table:
+        """What is left after some numbers of places, if g is this in the first and then 0.
 
-    def _jump(self, change: Pattern) -> tuple[scipy.sparse.csr_array, Table]:
-        """The targets of a change from the points of one half of the grid, and its charge but for the g before."""
-        nodes = np.indices((self.nodes, self.nodes)).reshape(2, -1)[:, : self.nodes**2 // 2].astype(np.int64)
-        x, y = (2 * nodes - self.nodes + 1) * self.half
-        last, charge, (real, imaginary) = 0, np.zeros_like(x), self.pole
-        for g in change:
-            wave = 2 * g * (self.amplitude[0] * x - self.amplitude[1] * y)
-            charge += self.charged[0] * g * g + 2 * self.charged[1] * g * last - (-wave >> POINT)
-            x, last = x + (g << POINT), g
-            x, y = real * x - imaginary * y >> POLE, imaginary * x + real * y >> POLE
-        shares, away = self.shares(np.stack([x, y]))
-        return shares, (charge + self._charge_of(away + 2 * len(change)))[:, None]
+        Values are of shape (rows, points) for one number, and otherwise rows one after another, one for each number.
+        """
+        if (places, g) not in self._moves:
+            (x, y), (real, imaginary), reached = self._points, self._pole, []
+            x = x + (g << POINT)
+            for _ in range(max(places)):
+                x, y = real * x - imaginary * y >> POLE, imaginary * x + real * y >> POLE
+                reached.append((x, y))
+            corners, parts, away = self._shares(np.array([reached[after - 1] for after in places]).swapaxes(0, 1))
+            row = self._nodes**2 * np.arange(len(places))[:, None, None]
+            self._moves[places, g] = corners + row, parts, away + 2 * np.array(places)[:, None]
+        return self._mixed(values, *self._moves[places, g])
 
-    def _charge_of(self, away: Table) -> Table:
-        return np.asarray(-(-self.slope * away >> POINT))
+    def _mixed(self, values: Table, corners: NDArray[np.intp], parts: Table, away: Table) -> Table:
+        """Means of values with these shares, and what the slope adds for points so far away, rounded up."""
+        if max(int(values.max()), -int(values.min())) > 1 << _VALUE:
+            raise ValueError("a value is so large that a sum might wrap")
+        return np.asarray(-(-(values[..., corners] * parts).sum(axis=-1) >> _SHARE) - (-self.slope * away >> POINT))
 
-    def shares(self, points: Table) -> tuple[scipy.sparse.csr_array, Table]:
-        """Shares of the grid's points, in parts of `2^_SHARE`, and how far their mean is from some points at most.
+    def _shares(self, points: Table) -> tuple[NDArray[np.intp], Table, Table]:
+        """Four points of the grid for each of some, their shares in parts of `2^_SHARE`, and how far their mean is off.
 
         A point is moved into the grid, and shared among the corners of its cell. Along each axis its share of the far
         corners is rounded down, by less than one part.
         """
-        edge, cell = (self.nodes - 1) * self.half, 2 * self.half
+        edge, cell = (self._nodes - 1) * self._half, 2 * self._half
         inside = np.clip(points, -edge, edge)
-        cells = np.minimum((inside + edge) // cell, self.nodes - 2)
+        cells = np.minimum((inside + edge) // cell, self._nodes - 2)
         along, across = (inside + edge - cells * cell << _SHARE) // cell
         both = along * across >> _SHARE
-        near = (1 << _SHARE) - along - across + both
-        corner = cells[0] * self.nodes + cells[1]
-        corners = np.stack([corner, corner + self.nodes, corner + 1, corner + self.nodes + 1], axis=1)
-        parts = np.stack([near, along - both, across - both, both], axis=1)
-        where = (corners.ravel(), np.arange(0, 4 * len(corner) + 1, 4))
-        shares = scipy.sparse.csr_array((parts.ravel(), *where), shape=(len(corner), self.nodes**2))
-        return shares, np.abs(points - inside).sum(axis=0) + 2 * ((cell >> _SHARE) + 1)
+        corner = cells[0] * self._nodes + cells[1]
+        corners = np.stack([corner, corner + self._nodes, corner + 1, corner + self._nodes + 1], axis=-1)
+        parts = np.stack([(1 << _SHARE) - along - across + both, along - both, across - both, both], axis=-1)
+        return corners, parts, np.abs(points - inside).sum(axis=0) + 2 * ((cell >> _SHARE) + 1)
 
 
-def _decay(pole: tuple[int, int]) -> int:
-    """At most `1 - |p|`, in units of `2^(-2 POLE)`."""
-    return (1 << 2 * POLE) - isqrt((pole[0] ** 2 + pole[1] ** 2) << 2 * POLE) - 1
+def _charges_beside_a_wave(
+    lags: SignedLags, places: int, pole: tuple[int, int], amplitude: tuple[int, int]
+) -> tuple[int, int]:
+    """For a place where g is not 0, `r_0 + 2E`, and for two beside one another, 2e.
 
-
-def _mixed(shares: scipy.sparse.csr_array, values: Table) -> Table:
-    """Means of values, rounded up."""
-    return np.asarray(-(-(shares @ values) >> _SHARE))
-
-
-def _whole(values: Table) -> Table:
-    """The table at all points of the grid.
-
-    Raises:
-        ValueError: sums of its values' shares might wrap.
+    `a p^d` is rounded down to units of which E may be off by one in all: by less than 2 d of them at distance d. So one
+    is added to E, and one for e, which is rounded down.
     """
-    if int(np.abs(values).max()) > 1 << _VALUE:
-        raise ValueError("a value is so large that a sum might wrap")
-    return np.concatenate([values, values.transpose(0, 2, 1)[::-1]])
+    unlike, bits = [], 2 * places.bit_length() + 2
+    (cosine, sine), (real, imaginary) = (part << bits for part in amplitude), pole
+    for lag in (*lags.values[1:], *[0] * places)[: places - 1]:
+        cosine, sine = real * cosine - imaginary * sine >> POLE, imaginary * cosine + real * sine >> POLE
+        unlike.append((lag << bits) - cosine)
+    return lags.values[0] + 2 * (-(-sum(map(abs, unlike[1:])) >> bits) + 2), 2 * (unlike[0] >> bits)
 
 
-def _best(moved: Table, axis: int, out_of: list[list[int]]) -> Table:
-    """The largest over the rows out of every state of one of the two counts."""
-    rows = np.moveaxis(moved, axis, 0)
-    return np.moveaxis(np.stack([rows[possible].max(axis=0) for possible in out_of]), 0, axis)
+def waves_bound(taps: tuple[int, ...], length: int, places: int, advise: Advise) -> int | None:
+    """Bound on `g'Gg` over all changes for k = 1 of one item within all steps (module docstring).
+
+    None where no wave makes up the filter's autocorrelation, or numbers would be too large.
+
+    Proof. An item that starts being counted at a step occurs there, so it is counted at the W-1 ends after it too, or
+    up to the horizon; it may start at any step, and nothing is counted before the first. So its changes are paths of
+    `Waves`, charged at least `g'Gg / 2^shift`, whatever the wave, the grid and the ticks are. QED.
+    """
+    lags = SignedLags.of(taps, places, _LAG)
+    pole, size = (-(1 << POLE), 1 << POLE), (-(1 << _VALUE), 1 << _VALUE)
+    question = Question("rolling-patterns-period-wave", 1, (lags, places, length))
+    answer = ask(advise, question, [pole, pole, size, size, (0, 64), (0, 1 << 40), (0, length)])
+    most = _most_by_waves(lags, places, length, answer)
+    return None if most is None else most << lags.shift
+
+
+@lru_cache(maxsize=64)
+def _most_by_waves(lags: SignedLags, places: int, length: int, answer: tuple[int, ...]) -> int | None:
+    every = answer[-1]
+    try:
+        waves = Waves(lags, places, length, answer)
+        # Whole ticks, after which what places add is taken for settled.
+        settling, cycle = (-(-some // every) * every for some in (max(600, 12 * length), 2 * length))
+        return dearest_path(waves, settling=settling, cycle=cycle, tick=every)
+    except ValueError:
+        return None

@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.families.run_patterns import Lags, Table
+from dpwindows.kernel.dearest_path import Table
+from dpwindows.kernel.families.run_patterns import Lags
 
 # Less than any value that can be reached.
 _NEVER = -(1 << 61)

@@ -13,16 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.dearest_path import Table
-from dpwindows.kernel.families.changes_of_two_counts import held_changes, price_of_all, priced_changes
-from dpwindows.kernel.families.held_patterns import Held
+from dpwindows.kernel.families.changes_of_two_counts import Held, held_changes, price_of_all, priced_changes
 from dpwindows.kernel.families.patterns import held_bound, priced_bound
 from dpwindows.kernel.families.run_patterns import (
     Lags,
     PriceOfOnes,
-    gains,
-    limited,
-    recent_bounds,
-    recent_tables,
+    RecentPlaces,
+    recent_bound,
 )
 from dpwindows.kernel.families.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 from dpwindows.strategies.search.chains import best_chain
@@ -34,7 +31,7 @@ _HELD_NEAR, _PRICED_NEAR = (0.0, 0.15, 0.25, 0.4, 0.6), (0.4, 0.6, 0.9)
 # Steps between two prices.
 _PARTS = 1024
 # Work allowed in the table of recent places (cells filled), and the most places it may remember.
-_CELLS = 20_000_000
+CELLS = 20_000_000
 _MOST_MEMORY = 16
 # Cells filled while a price for disjoint patterns is sought, and the most tangents.
 _SEARCH_CELLS, _TANGENTS = 2_000_000, 12
@@ -132,7 +129,7 @@ def least(bound: Callable[[int], int], highest: int, rounds: int = 14) -> int:
 # --- Runs of one sign ------------------------------------------------------------------------------------------------
 
 
-def memory_for(length: int, runs: int, cells: int = _CELLS) -> int:
+def memory_for(length: int, runs: int, cells: int = CELLS) -> int:
     """How many recent places `recent_bound` can remember within an allowance of work."""
     runs = min(runs, (length + 1) // 2)
     affordable = (cells // (length * (runs + 1))).bit_length() - 1
@@ -182,7 +179,9 @@ def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int
         )
         return mean.of(price) + (most << lags.shift)
 
-    price = least(cost, mean.highest(lags), _PRICE_ROUNDS)
+    # No price lowers a bound where ones cost nothing and are as many as they can be.
+    highest = lags.values[0] if mean.offset or mean.places < lags.length else 0
+    price = least(cost, highest, _PRICE_ROUNDS)
     cost(price)
     return price, prices[price], widest
 
@@ -212,7 +211,7 @@ def _reach(lags: Lags) -> int:
 
 
 def price_of_disjoint(lags: Lags, runs: tuple[int, ...]) -> int:
-    """A price for every one at which `recent_bounds`, summed over disjoint patterns, bounds them best; nearly.
+    """A price for every one at which `recent_bound`, for disjoint patterns, bounds them best; nearly.
 
     The sum falls with the price by the ones that the best patterns have together, and every place is paid for: least is
     where these turn from too many into few enough. That price is sought from tangent to tangent.
@@ -225,9 +224,9 @@ def price_of_disjoint(lags: Lags, runs: tuple[int, ...]) -> int:
 
     def tangent(price: int) -> tuple[int, int]:
         """The ones of patterns that are best at a price, and what these cost without it."""
-        bounds = recent_bounds(coarse, runs, memory, max(0, (price >> lost << free) - 1))
-        ones = sum(bound % (1 << free) for bound in bounds)
-        return ones, (sum(bounds) >> free << lost) + price * ones
+        bound = recent_bound(coarse, runs, memory, max(0, (price >> lost << free) - 1))
+        ones = bound % (1 << free)
+        return ones, (bound >> free << lost) + price * ones
 
     empty = len(runs) * (coarse.positive_pairs(memory) >> free << lost)
     (many, dear), (few, cheap), price = tangent(1 << lost), (0, empty), 0
@@ -240,41 +239,31 @@ def price_of_disjoint(lags: Lags, runs: tuple[int, ...]) -> int:
     return price
 
 
-def recent_patterns(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[list[int]]:
-    """A pattern for each number of runs that attains the table behind `recent_bound`: to design filters by."""
-    memory = min(memory, lags.length - 1)
-    if memory < 1:
+def recent_patterns(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0) -> list[list[int]]:
+    """Patterns that attain `recent_bound`, one for each number of runs: for designing filters."""
+    if lags.length < 2:
         return [[1] for _ in runs]
-    tables, gain = list(recent_tables(lags, limited(lags, runs), memory, price)), gains(lags, memory, price)
-    return [_read_back(tables, gain, count) for count in runs]
+    recent = RecentPlaces(lags, runs, min(memory, lags.length - 1), price)
+    tables = [recent.last]
+    for place in range(lags.length, 1, -1):
+        tables.append(recent.before(place, tables[-1]))
+    return [_followed(recent, tables[::-1], min(count, recent.rows - 1)) for count in runs]
 
 
-def _read_back(tables: Sequence[tuple[Table, Table]], gain: Table, runs: int) -> list[int]:
-    size, half = len(gain), len(gain) // 2
-    recent, long = (table[: runs + 1] for table in tables[-1])
-    in_long = int(long.max()) > int(recent.max())
-    count, state = (
-        int(i) for i in np.unravel_index((long if in_long else recent).argmax(), (long if in_long else recent).shape)
-    )
-    pattern = []
-    for recent, long in tables[-2::-1]:
-        pattern.append(1 if in_long else state & 1)
-        if in_long:
-            in_long, state = (False, size - 1) if state == 0 else (True, state - 1)
-            continue
-        one, low, high = state & 1, state >> 1, (state >> 1) | half
-        count = max(0, count - (one & ~low))  # it stays 0 where runs are not counted
-        values = recent[count]
-        # All ones followed by a one is a long run, never a predecessor here; before the m-th place nothing is one.
-        if high >= len(values) or (one and high == size - 1):
-            state = low
-        elif one:
-            state = high if values[high] + gain[high] > values[low] + gain[low] else low
+def _followed(recent: RecentPlaces, tables: Sequence[Table], left: int) -> list[int]:
+    """The pattern that adds the most with so many runs left; a table tells what is left after each place."""
+    size, state, pattern = len(recent.gains), 0, []
+    for table in tables:
+        begun = min(left, 1 - state % 2 if state < size else 0)
+        if state < size - 1:
+            zero, one, gain = 2 * state % size, (2 * state + 1) % size, recent.gains[state]
         else:
-            state = high if values[high] > values[low] else low
-        if not one and high == size - 1 and long[count].max() > values[state]:
-            in_long, state = True, int(long[count].argmax())
-    return pattern[::-1]
+            # A run of more than m places, or of m that becomes one.
+            zero, one, gain = size - 2, state + 1, recent.rises[recent.memory + 1 + state - size]
+        may = left or recent.rows == 1 or state % 2 or state >= size
+        pattern.append(int(bool(may) and table[left - begun, one] + gain > table[left, zero]))
+        state, left = (one, left - begun) if pattern[-1] else (zero, left)
+    return pattern
 
 
 # --- Columns: what a bound counts, as a linear function of the autocorrelation --------------------------------------

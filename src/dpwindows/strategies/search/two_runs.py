@@ -1,7 +1,7 @@
 """The dearest changes of one item within a period not longer than windows, for k = 1, while a filter is designed.
 
 A change is one run of changed counts, or two of any signs; there are few, so every one is tried. The certificate of the
-filter is over all of them, too (`dpwindows.kernel.families.held_patterns.two_runs_bound`).
+filter is over all of them, too (`dpwindows.kernel.families.changes_of_two_counts.two_runs_bound`).
 """
 
 from __future__ import annotations

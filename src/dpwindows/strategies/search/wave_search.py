@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.families.waves import POINT, Paths, Waves
+from dpwindows.kernel.families.signed_patterns import SignedLags
+from dpwindows.kernel.families.waves import POINT, Waves
 
 # Poles are multiples of it, so that every machine finds the same; filters that decay in a wave are made of such poles.
 POLES = 2.0**-12
@@ -16,23 +16,22 @@ POLES = 2.0**-12
 _FINENESS = 2.0**-22
 # The largest pole, the part of the first lag that a wave may leave of all others together, the fewest lags that tell.
 _SLOWEST, _LEFT, _FEWEST = 0.999, 1e-3, 12
-# Most ticks that a count is held for, and places in a jump; cells of a table, and nodes of its grid.
-_TICKS, _LONGEST_JUMP = 32, 3
-_CELLS, _FEWEST_NODES, _MOST_NODES = 350_000, 12, 40
+# Most ticks that a count is held for; cells of a table with a row for each, and nodes along an axis of its grid.
+_TICKS, _CELLS, _FEWEST_NODES, _MOST_NODES = 32, 802_816, 12, 40
 # How many phases are tried for the worst.
 _PHASES = 64
 
 
-def good_waves(exact: Sequence[int], shift: int, length: int) -> tuple[int, ...]:
+def good_waves(exact: SignedLags, places: int, length: int) -> tuple[int, ...]:
     """The wave of an autocorrelation, and how to go through places; none where no wave makes up the lags.
 
     Args:
-        exact: the autocorrelation, from distance 0 on.
-        shift: the bits that are left out of it.
+        exact: the autocorrelation.
+        places: how many places changes lie in.
         length: W.
     """
-    lags = [value / (1 << shift) for value in exact]
-    known = np.array(lags[2 : 2 + max(_FEWEST, 2 * length)])
+    lags = exact.values
+    known = np.array(lags[2 : 2 + max(_FEWEST, 2 * length)], dtype=np.float64)
     pole = _pole(known / lags[0]) if len(known) >= _FEWEST else None
     if pole is None:
         return ()
@@ -40,17 +39,15 @@ def good_waves(exact: Sequence[int], shift: int, length: int) -> tuple[int, ...]
     parts = np.linalg.lstsq(np.stack([powers.real, powers.imag], axis=1), known, rcond=None)[0]
     unit = max(1.0, lags[0] * _FINENESS)
     cosine, sine = (round(round(float(part) / unit) * unit) for part in (parts[0], -parts[1]))
-    clock = -(-length // _TICKS)
-    jump = clock * max(1, min(_LONGEST_JUMP, length // 7) // clock)
-    paths = Paths(length, jump, clock)
-    nodes = min(max(int(_CELLS**0.5 / paths.states) // 2 * 2, _FEWEST_NODES), _MOST_NODES)
+    every = -(-length // _TICKS)
+    nodes = min(max(int(_CELLS**0.5 * every / length) // 2 * 2, _FEWEST_NODES), _MOST_NODES)
     half = int(_reach(pole) * 2.0**POINT / (nodes - 1))
-    turn = round(pole.real / POLES), round(pole.imag / POLES)
+    witness = (round(pole.real / POLES), round(pole.imag / POLES), cosine, sine, nodes, half, every)
     try:
-        waves = Waves.of(exact, shift, turn, (cosine, sine), nodes, half, paths)
+        waves = Waves(exact, places, length, witness)
     except ValueError:
         return ()
-    return (*turn, cosine, sine, nodes, half, jump, clock) if waves.charged[0] <= (1 + _LEFT) * lags[0] else ()
+    return witness if waves.charged[0] <= (1 + _LEFT) * lags[0] else ()
 
 
 def _pole(lags: NDArray[np.float64]) -> complex | None:

@@ -12,10 +12,11 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.kernel.advice import Question
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.held_patterns import Held
+from dpwindows.kernel.families.changes_of_two_counts import Held
 from dpwindows.kernel.families.run_patterns import Lags
 from dpwindows.kernel.families.signed_patterns import SignedLags, TwoCounts
 from dpwindows.strategies.search.pattern_search import (
+    CELLS,
     good_charges,
     good_charges_for_runs,
     good_prices,
@@ -62,7 +63,8 @@ def _both(lags: Lags, runs: int, shortest: int, chained: bool) -> tuple[int, ...
 
 
 def _disjoint(lags: Lags, runs: tuple[int, ...]) -> tuple[int, ...]:
-    return price_of_disjoint(lags, runs), *(memory_for(lags.length, count) for count in runs)
+    # One table is for all of them: there is time for one that remembers more.
+    return price_of_disjoint(lags, runs), memory_for(lags.length, max(runs), 2 * CELLS)
 
 
 def _period(lags: SignedLags, known: Held | TwoCounts) -> tuple[int, ...]:

@@ -190,19 +190,31 @@ def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_st
     return True
 
 
-def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:
+def whole_distinct(by_end: FloatArray, weights: FloatArray, most: IntArray | None = None) -> IntArray:
     """Whole numbers near a table that are the distinct counts of some log: k = 1.
 
     Let D(a) be what window (a, b) counts beyond (a, b - 1): items seen at b and not before since a. In a log D never
     falls in a, and grows from a to a + 1 by no more than the items whose last occurrence before b was at a, which are
     those of (a, b - 1) less those of (a + 1, b - 1). Conversely, D with both properties for every b is a log: D(a)
     items occur at b for the first time since a. Step by step, D is the nearest such function to what the table still
-    wants, so that errors of rounding do not add up.
+    wants, so that errors of rounding do not add up. A window's count never falls as its end moves on: to arrive at an
+    exact window's count, the windows on the way to it weigh as much.
+
+    Limits that grow with the window keep both properties: the least of what they leave is rising, and from place to
+    place it rises by no more than those items.
+
+    Args:
+        by_end: the table.
+        weights: one over the squared errors of its numbers.
+        most: what each window may count at most, no less for a longer one, shape as the table.
 
     Returns:
         Shape as given, 0 where a row has no windows.
     """
     steps, longest = by_end.shape
+    weights = weights.copy()
+    for row in rows_by_start(weights):
+        row[:] = np.maximum.accumulate(row[::-1])[::-1]
     found = np.zeros((steps, longest), dtype=np.int64)
     before = np.zeros(0, dtype=np.int64)
     for b in range(steps):
@@ -212,6 +224,9 @@ def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:
         wanted = by_end[b, : len(held)][::-1] - held
         new = scipy.optimize.isotonic_regression(wanted, weights=weights[b, : len(held)][::-1]).x
         new = _within(np.rint(np.maximum(new, 0)).astype(np.int64), held[:-1] - held[1:])
+        if most is not None:
+            # By first step from the last: the least from each on.
+            new = np.minimum(new, np.minimum.accumulate(most[b, : len(held)] - held[::-1])[::-1])
         before = held + new
         found[b, : len(before)] = before[::-1]
     return found

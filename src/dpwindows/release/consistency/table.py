@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 # Of numbers that nothing is known of; and the least squared error.
 _NO_WEIGHT = 1e-12
+# The weight of an exact window beside any windows. Hundreds of those near it have nearly one error, which would outvote
+# it if each had its own.
+_VOTES = 1000
 # How many rounds any windows are bent in: many where exact families and inexact ones have to agree.
 _BENDS_ALONE, _BENDS = 30, 300
 
@@ -91,8 +94,8 @@ def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
     order.sort(key=_is_exact)
     _agree(order)
     _share_exact([table for table in order if isinstance(table, Series) and _is_exact(table)])
-    for table in order:
-        _make_whole(table)
+    for at, table in enumerate(order):
+        _make_whole(table, order[:at])
     # Distinct counts of any windows are the counts of a log now: the others follow them.
     order.sort(key=lambda table: not (isinstance(table, Band) and table.k == 1))
     _agree(order)
@@ -155,7 +158,7 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
             held = last - first < span
             places = last[held] - 1, (last - first)[held]
             del first, last
-            weight = 1 / np.maximum(found.squared_error[held], _NO_WEIGHT)
+            weight = _VOTES / np.maximum(found.squared_error[held], _NO_WEIGHT)
             total[places] += weight * found.values[held]
             weights[places] += weight
         total /= weights
@@ -245,12 +248,17 @@ def _share_exact(order: Sequence[Series]) -> None:
 # --- Whole numbers --------------------------------------------------------------------------------------------------
 
 
-def _make_whole(table: Table) -> None:
-    """Round: what is monotone stays so; distinct counts of any windows become those of some log."""
+def _make_whole(table: Table, before: Sequence[Table]) -> None:
+    """Round: what is monotone stays so; distinct counts of any windows become those of some log.
+
+    The log's counts are no more than those of more exact windows that hold a window, which are whole already.
+    """
     if isinstance(table, Series):
         table.values = np.rint(table.values).astype(np.int64)
     elif table.k == 1:
-        table.by_end = whole_distinct(table.by_end, table.weights)
+        around = [one for one in before if isinstance(one, Series) and one.k == 1 and not _is_exact(one)]
+        most = reduce(np.minimum, (least_around(one, *table.windows()) for one in around)) if around else None
+        table.by_end = whole_distinct(table.by_end, table.weights, most)
     else:
         table.by_end = np.rint(table.by_end).astype(np.int64)
         table.clear()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,26 +122,17 @@ def encoded_once() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _remembering(problems: int) -> Iterator[None]:
-    """Designs are worked out anew, and then remembered for so many problems."""
-    from dpwindows import strategies
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("_batch", "_stream"):
-            patch.setattr(strategies, name, lru_cache(problems)(getattr(strategies, name).__wrapped__))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _designs_of_the_session() -> Iterator[None]:
-    """A few plans are asked for in hundreds of tests."""
-    with _remembering(128) if "dpwindows.strategies" in sys.modules else nullcontext():
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _designs_of_its_own(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that replaces parts of the package meets no design from before, and leaves none."""
-    with _remembering(16) if "monkeypatch" in request.fixturenames else nullcontext():
+    if "monkeypatch" not in request.fixturenames or "dpwindows.strategies" not in sys.modules:
         yield
+        return
+    from dpwindows.strategies import candidates, stream_candidates
+
+    caches = candidates, stream_candidates
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()

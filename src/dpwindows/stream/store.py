@@ -104,7 +104,7 @@ class StateFile:
 
     @contextmanager
     def guarded(self) -> Iterator[sqlite3.Connection]:
-        """Use the database; turn its failures into `EngineError`, and leave the state alone after one."""
+        """Use the database; raises `EngineError` where it fails, and from then on: the state is left alone."""
         self._require_original()
         if self._failed:
             raise EngineError(f"the state {self.path} was closed after a failure: open it again")
@@ -133,7 +133,11 @@ class StateFile:
         self._settled = True
 
     def settle(self) -> None:
-        """Return when what other processes committed is on disk, too: the folder knows no journal, and the mark."""
+        """Return when what other processes committed is on disk, too: the folder knows no journal, and the mark.
+
+        Raises:
+            EngineError: the folder cannot be written to disk.
+        """
         if self._settled:
             return
         try:

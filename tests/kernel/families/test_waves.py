@@ -12,9 +12,9 @@ from dpwindows.ask.privacy import ItemLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.dearest_path import dearest_path
 from dpwindows.kernel.families.norms import autocorrelation
-from dpwindows.kernel.families.patterns import rolling_patterns_period_l2, waves_bound
+from dpwindows.kernel.families.patterns import rolling_patterns_period_l2
 from dpwindows.kernel.families.signed_patterns import SignedLags
-from dpwindows.kernel.families.waves import POINT, POLE, Waves
+from dpwindows.kernel.families.waves import POINT, POLE, Waves, waves_bound
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.strategies.notch_filter import integer_taps
 from dpwindows.strategies.search.wave_search import good_waves

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import dpwindows as dw
 from dpwindows import reading
-from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, Tumbling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.plan.allotment import served_by
+from dpwindows.plan.allotment import Allotment, served_by
 from dpwindows.release.consistency import remarks
 from dpwindows.release.consistency.band import whole_distinct
 from dpwindows.release.consistency.series import Series, raise_parts
@@ -134,6 +134,35 @@ def test_the_identities_are_those_of_logs() -> None:
         }
         exact = {(2, a, b): counts[2, a, b] - counts[3, a, b] for k, a, b in counts if k == 2}
         require_identities(counts, exact)
+
+
+@pytest.mark.slow
+def test_exact_windows_are_not_outvoted_by_the_many_near_them() -> None:
+    """Stretches of ten steps err four times less than any windows, and hardly more beside them."""
+    steps, generator = 40, np.random.default_rng(1)
+    seen = np.cumsum(np.pad(generator.random((400, steps)) < 0.03, ((0, 0), (1, 0))), axis=1)
+    plan = dw.Plan(
+        [Query(AnyWindow(20)), Query(Tumbling(10))],
+        timeline=dw.Timeline.of_steps(steps),
+        unit=dw.ItemAddRemove(),
+        budget=dw.ApproxDP(1.0, 1e-6),
+    )
+    windows = [window_steps(one.query.window, steps) for one in plan.allotments]
+    truth = [np.array([(seen[:, b] > seen[:, a - 1]).sum() for a, b in zip(*of, strict=True)]) for of in windows]
+    squares = np.zeros(2)
+    for _ in range(3):
+        drawn = [true + noise_of(one, generator) for true, one in zip(truth, plan.allotments, strict=True)]
+        found = consistent_counts(plan, drawn)
+        assert found is not None
+        squares += [((values[1] - truth[1]) ** 2).mean() for values in (drawn, found)]
+    assert squares[1] <= 1.1**2 * squares[0]
+
+
+def noise_of(allotment: Allotment, generator: np.random.Generator) -> FloatArray:
+    design = allotment.measurement.design
+    reader = reading.of(design)
+    size = allotment.std_errors(Measure("at_least", 1))[0] / np.sqrt(reader.variance()[0])
+    return reader.decode(size * generator.standard_normal(design.rows))
 
 
 @given(steps=st.integers(1, 12), longest=st.integers(1, 12), seed=st.integers(0, 2**32 - 1))

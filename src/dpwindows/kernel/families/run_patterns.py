@@ -5,7 +5,7 @@ horizon, `G_st = r_|s-t|`, a pattern g of zeros and ones costs
 
     g'Gg = r_0 (ones) + 2 sum_{d>=1} r_d (pairs of ones at distance d).
 
-`sensitivity.runs_bound` charges each run by itself, `q(n) = n r_0 + 2 sum_{0<d<n} (n-d) r_d`, and drops every pair of
+`norms.runs_bound` charges each run by itself, `q(n) = n r_0 + 2 sum_{0<d<n} (n-d) r_d`, and drops every pair of
 ones in different runs. For good filters these pairs count against the cost (`r_d < 0`), and with many runs they are
 much of it. The bounds here keep some of them, and drop the others only after replacing `r_d` by `max(r_d, 0)`, so
 they need no sign pattern: they hold for any integer taps whatever.

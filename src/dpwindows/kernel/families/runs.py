@@ -23,7 +23,7 @@ count is `left(a) + right(t)`; `left` does not increase with a, `right` does not
   step t_j - 1's window holds every occurrence in `t_0..t_j - 1` (its first step is `t_j - W <= t_0`), among them
   at least one at each start `t_0..t_{j-1}` (a count rises only where something occurs), and fewer than k in all:
   `j <= k-1`. So **any W+1 consecutive steps hold at most k starts**, and f has at most `k ceil(T/(W+1))` runs. Of
-  `f - f'` more is said in `dpwindows.kernel.families.runs` and `dpwindows.kernel.families.signed_patterns`.
+  `f - f'` more is said below and in `dpwindows.kernel.families.signed_patterns`.
 
 **What an item changes within L steps.** The **span** is the steps p..p+L-1; the two logs of the one item are equal
 outside it and arbitrary inside. Every bound holds for every p, and none needs a horizon: a horizon of T steps only
@@ -43,7 +43,7 @@ of the two counts is below k, so `left(t), right(t) <= k-1`; along t, left does 
   *Where left(t) = i >= 1 is constant*, the window begins before the span, nothing leaves it, both counts do not
   decrease: at most one run again, k-1 together.
 - *Where right(t) = 0* (a stretch that begins at p) f can start being counted in the span only, at most k times in any
-  W+1 consecutive steps (`dpwindows.kernel.families.runs`). The first r-1 places have at most r-1 runs. In the
+  W+1 consecutive steps (shown above). The first r-1 places have at most r-1 runs. In the
   n(W+1)+1 steps of the span from there on, cut f and f' before the first of them: there are at most kn starts after
   that first step, for each. If both are 1 at that step, f and f' change at most 2kn+1 times each from there on, 4kn+2
   in all, and a run of g has two ends, but the last may lack one: 2kn+1 runs. Otherwise f and f' have together at most

@@ -305,7 +305,7 @@ def require_private(path: str | Path, what: str) -> None:
     if mode & 0o022:
         raise InputError(
             f"others may write the {what} {str(path)!r} (mode {mode:04o}), so what it says cannot be relied upon: "
-            f"look at it, and then make it yours alone with chmod 600 {path}"
+            f"look at it, and then make it yours alone with chmod {'700' if path.is_dir() else '600'} {path}"
         )
     # Root's files are as safe as root is, and root may use the files of others.
     if found.st_uid not in (me, 0) and me != 0:
@@ -313,9 +313,18 @@ def require_private(path: str | Path, what: str) -> None:
             f"the {what} {str(path)!r} belongs to another user (number {found.st_uid}), who may change it: "
             "use your own, or have it given to you with chown"
         )
+    require_private_folder(path, what)
+
+
+def require_private_folder(path: Path, what: str) -> None:
+    """Check that not everybody may replace a file, there or yet to be made, through its folder.
+
+    Raises:
+        InputError: everybody may write its folder, which is not sticky.
+    """
     folder = path.resolve().parent
     rights = stat.S_IMODE(folder.stat().st_mode)
-    if rights & stat.S_IWOTH and not rights & stat.S_ISVTX:
+    if os.name == "posix" and rights & stat.S_IWOTH and not rights & stat.S_ISVTX:
         raise InputError(
             f"everybody may replace the {what} {str(path)!r}, since everybody may write its folder (mode "
             f"{rights:04o}): keep it in a folder of your own, or use chmod o-w {folder}, or chmod +t, which leaves "

@@ -240,3 +240,14 @@ def test_a_state_holds_the_layout(tmp_path: Path) -> None:
         assert stream._creation.columns == EventColumns("a", "b", layout=CsvLayout("\t", ("a", "b")))
     with pytest.raises(InputError, match="must be a list of names"):
         Stream.create(tmp_path / "t", stream_plan, item="a", time="b", start=0, step=1, columns="a,b")
+
+
+def test_what_a_row_says_is_not_taken_for_our_own_message() -> None:
+    """A regression: a row that quotes a mark of ours ended the command in a traceback."""
+    Path("log.json").write_text('{"user": {"x": "dpwindows cannot read column: foo"}, "at": "2013-01-02"}\n')
+    Path("wide.csv").write_text('user,at\nann,2013-01-01\nbob,2013-01-02,"dpwindows cannot read column: foo"\n')
+    for log in ("log.json", "wide.csv"):
+        asked = ("--item", "user", "--time", "at", *JANUARY, "--window", "cumulative", "--unit", "event")
+        outcome = run("release", log, *asked, "--epsilon", "1", "-o", "out.json")
+        assert outcome.code == 2, outcome.err
+        assert "Traceback" not in outcome.err

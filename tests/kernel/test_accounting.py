@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import dp_accounting
 import mpmath  # type: ignore[import-untyped]
@@ -407,3 +408,12 @@ def test_variance_of_wide_noise() -> None:
     assert noise_variance(LAPLACE, 1e15) == pytest.approx(2e30)
     assert noise_variance(GAUSSIAN, 1e-300) == 0
     assert noise_variance(LAPLACE, 1e-300) == 0
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "rows", "squared"), [(0.5, 1, None), (1, 1.0, None), (1, 1, 0.5), (-1, 1, None)]
+)
+def test_costs_are_whole_numbers(sensitivity: Any, rows: Any, squared: Any) -> None:
+    """Numbers are measured as whole ones: what one neighbour moves by 1 must not be paid as a fraction of it."""
+    with pytest.raises(ValueError, match="whole sensitivity and rows"):
+        Cost(LAPLACE, sensitivity, 1.0, rows, squared)

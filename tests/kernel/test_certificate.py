@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, Tumbling, WindowFamily
@@ -352,6 +353,10 @@ class Asked(Problem):
     """A problem of somebody else."""
 
 
+class Lies(Calendar):
+    """A calendar whose months might begin elsewhere when they are measured."""
+
+
 @pytest.mark.parametrize(
     "problem",
     [
@@ -359,10 +364,11 @@ class Asked(Problem):
         asked(Rolling(2), GAUSSIAN, Other()),
         replace(asked(Rolling(2), GAUSSIAN), rule=Ruled()),
         Asked(Rolling(2), 4, (1,), EventLevel(), GAUSSIAN, 1.0),
+        asked(Tumbling("month", calendar=Lies("2024-01-01", "1d", "UTC")), GAUSSIAN),
         asked(Rolling(2), GAUSSIAN, steps=0),
         asked(Rolling(2), GAUSSIAN, steps=True),
     ],
-    ids=["window", "unit", "rule", "problem", "no steps", "steps"],
+    ids=["window", "unit", "rule", "problem", "calendar", "no steps", "steps"],
 )
 def test_what_is_asked_in_classes_of_others_is_refused(problem: Problem) -> None:
     """A regression: the kernel looked at the classes of maps, and at no others."""

@@ -39,6 +39,7 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from tests.counting import count_events
 from tests.ledger.requests import request
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -607,6 +608,39 @@ def test_a_stored_release_can_be_had_when_nothing_is_left(path: Path) -> None:
     assert plan().run(LOG, item="who", time="at", ledger=ledger).metadata == first.metadata
     with pytest.raises(OverBudgetError):
         plan().run(LOG.slice(1), item="who", time="at", ledger=ledger)
+
+
+def test_the_same_request_at_once_waits_for_the_release_that_is_being_drawn(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is spent for it, and it is not stored yet."""
+    ledger = make(path, PureDP(0.25))
+    store, others = Ledger.store, list[dw.Release]()
+
+    def again() -> None:
+        others.append(plan().run(LOG, item="who", time="at", ledger=Ledger.open(path, "d")))
+
+    second = threading.Thread(target=again)
+
+    refused, require_room = threading.Event(), Ledger.require_room
+
+    def storing(self: Ledger, *arguments: Any) -> None:
+        second.start()
+        assert refused.wait(PATIENCE)
+        store(self, *arguments)
+
+    def required(self: Ledger, *arguments: Any) -> None:
+        try:
+            require_room(self, *arguments)
+        except OverBudgetError:
+            refused.set()
+            raise
+
+    monkeypatch.setattr(Ledger, "store", storing)
+    monkeypatch.setattr(Ledger, "require_room", required)
+    first = plan().run(LOG, item="who", time="at", ledger=ledger)
+    second.join(PATIENCE)
+    assert [other.metadata for other in others] == [first.metadata]
 
 
 def test_over_budget_is_refused_before_data_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpwindows import reading
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Cost, Law, certify
+from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.measure import measure
 from dpwindows.kernel.problem import Problem
@@ -28,7 +32,7 @@ from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper import design
 from dpwindows.strategies.paper.composition import advanced_epsilon, group_delta
 from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.strategies.paper.shapes import ADMITTED, FixedWindowTrees, TimeWindowTrees, block_of
+from dpwindows.strategies.paper.shapes import ADMITTED, CumulativeTree, FixedWindowTrees, TimeWindowTrees, block_of
 from dpwindows.strategies.strategy import PrescribedScale
 from tests.end_to_end.command_line import run
 from tests.single_item import History, HistoryAnswers, all_logs, event_neighbours, random_histories
@@ -499,3 +503,19 @@ def test_the_command_line_plans_it() -> None:
     assert outcome.code == 0
     assert "paper" in outcome.out
     assert run(*asked, "--rho", "1").code == 2
+
+
+@pytest.mark.parametrize("weight", [2.0**-10, 1.0, 0, True, np.int64(1)])
+def test_weights_that_are_not_whole_are_not_certified(weight: Any) -> None:
+    """A regression: a release with a forged weight was measured anew almost without noise."""
+    found = cell(problem(Cumulative(), ItemAddRemove(), 4))
+    assert isinstance(found.shape, CumulativeTree)
+    with pytest.raises(NotCertifiedError):
+        _ = replace(found, shape=replace(found.shape, tree=RangeTree(4, weight))).certificate
+
+
+def test_rolling_counts_limited_to_some_runs_are_no_trees_of_points() -> None:
+    """Windows of W and of W + 1 steps are limited each by itself: their differences are no points of one log."""
+    asked = replace(problem(Rolling(8), ItemAddRemove(), 24), rule=CountingRule(max_runs=1))
+    with pytest.raises(NotCertifiedError):
+        _ = replace(cell(problem(Rolling(8), ItemAddRemove(), 24)), problem=asked).certificate

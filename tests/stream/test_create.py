@@ -325,3 +325,25 @@ def test_the_limit_is_raised_on_the_command_line(tmp_path: Path) -> None:
     assert refused.code == 2
     assert "--max-steps 5" in refused.err
     assert run("stream", "advance", state, "--empty", "--through", "50", "--max-steps", "5").code == 0
+
+
+@pytest.mark.parametrize("loose", ["folder", "items"])
+def test_where_others_may_write_nothing_is_paid(tmp_path: Path, ledger: dw.Ledger, loose: str) -> None:
+    """What would be refused once the state is opened is refused before it is paid for."""
+    folder = tmp_path / "open"
+    folder.mkdir()
+    if loose == "items":
+        (folder / "state-items").mkdir()
+    (folder if loose == "folder" else folder / "state-items").chmod(0o777)
+    with pytest.raises(dw.InputError, match=r"may (re)?(place|write)"):
+        new_stream(folder / "state", plan_of(*PLAN), ledger=ledger)
+    assert (spent(ledger), left(folder)) == (0.0, [])
+
+
+def test_a_ledger_is_not_made_where_everybody_may_replace_it(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(dw.InputError, match="everybody may replace the ledger"):
+        dw.Ledger.create(folder / "ledger", "log", budget=dw.PureDP(1.0), unit=dw.EventLevel())
+    assert left(folder) == []

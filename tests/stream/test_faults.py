@@ -186,6 +186,7 @@ def test_a_read_only_disk_can_be_shown_and_nothing_else(
     first = started(path)
     events.write_text(f"who,at,times\na,{STEP},1\n")
     path.chmod(0o444)
+    mark_path(path).chmod(0o444)
     path.with_name("state-items").chmod(0o555)
     open_folder.chmod(0o555)
     asked = ("--item", "a", "--time", "b", "--start", "0", "--step", "1", "--window", "cumulative", "--unit", "event")

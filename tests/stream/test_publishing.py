@@ -21,7 +21,7 @@ from dpwindows.stream import closing as closing_module
 from dpwindows.stream import publishing, records
 from dpwindows.stream import stream as stream_module
 from dpwindows.stream.closing import close_step
-from dpwindows.stream.mark import mark_path, write_mark
+from dpwindows.stream.mark import HiddenMarkError, mark_path, write_mark
 from dpwindows.stream.store import StateFile, journal_of
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
@@ -239,6 +239,26 @@ def test_no_reader_shows_a_step_that_it_cannot_mark(tmp_path: Path, monkeypatch:
         Stream.open(path, read_only=True)
     with Stream.open(copied(path, tmp_path / "moved", mark=False), read_only=True) as stream:
         assert stream.show().table["last_step"].to_pylist()[-1] == 2, "without a mark nothing can tell"
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_whoever_may_not_read_the_mark_sees_only_what_a_ledger_knows(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch, with_ledger: bool
+) -> None:
+    """The last step may have been committed and never marked: were the state put back, it would be drawn again."""
+    path, known = tmp_path / "state", ledger if with_ledger else None
+    started(path, ledger=known)
+
+    def hidden(state: Path) -> None:
+        raise HiddenMarkError("permission denied")
+
+    monkeypatch.setattr(publishing, "read_mark", hidden)
+    if with_ledger:
+        with Stream.open(path, known, read_only=True) as stream:
+            assert stream.show().table.num_rows
+    else:
+        with pytest.raises(dw.EngineError, match="permission denied"):
+            Stream.open(path, read_only=True)
 
 
 def hot(path: Path) -> None:

@@ -75,7 +75,7 @@ class Cost:
     bounds the squared L2 norm where that is known too.
 
     Raises:
-        ValueError: a figure is negative, or the scale is not positive and finite.
+        ValueError: a bound is no whole number from 0 on, or the scale is not positive and finite.
     """
 
     law: Law
@@ -85,9 +85,11 @@ class Cost:
     squared: int | None = None
 
     def __post_init__(self) -> None:
-        bounds = (self.sensitivity, self.rows, self.squared or 0)
-        if not (math.isfinite(self.scale) and self.scale > 0 and min(bounds) >= 0):
-            raise ValueError(f"a cost needs a finite scale > 0, sensitivity >= 0 and rows >= 0, got {self}")
+        # Numbers are measured as whole ones: a bound that is a fraction would be that of other numbers.
+        bounds = (self.sensitivity, self.rows, 0 if self.squared is None else self.squared)
+        whole = all(type(bound) is int and bound >= 0 for bound in bounds)
+        if not (whole and math.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"a cost needs a finite scale > 0, and whole sensitivity and rows >= 0, got {self}")
 
 
 class BudgetExceededError(RuntimeError):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling, RollingTogether, ToDate, Tumbling
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
@@ -16,7 +17,7 @@ _KERNEL = "dpwindows.kernel."
 _PLAIN = (int, bool, type(None))
 # What a problem, its window, its unit and its rule are.
 _WINDOWS = (Cumulative, Rolling, RollingTogether, AnyWindow, Tumbling, ToDate, LostItems)
-_ASKED = ((Problem,), _WINDOWS, BOUNDED_UNITS, (CountingRule,))
+_ASKED = ((Problem,), _WINDOWS, BOUNDED_UNITS, (CountingRule,), (Calendar, type(None)))
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def require_own(problem: Problem, shape: Any, horizon: int | None) -> None:
     Raises:
         NotCertifiedError: the problem, the shape or the horizon is one of these.
     """
-    asked = (type(problem), type(problem.window), type(problem.unit), type(problem.rule))
+    calendar = type(getattr(problem.window, "calendar", None))
+    asked = (type(problem), type(problem.window), type(problem.unit), type(problem.rule), calendar)
     if any(known not in legal for known, legal in zip(asked, _ASKED, strict=True)):
         raise NotCertifiedError(problem, shape)
     if any(type(steps) is not int or steps < 1 for steps in (problem.steps, 1 if horizon is None else horizon)):

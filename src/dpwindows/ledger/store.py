@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dpwindows.durable import require_private, sync_folder
+from dpwindows.durable import require_private, require_private_folder, sync_folder
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import DURABLE, Kind, header, make_tables, opened, require_kind
 from dpwindows.ledger.journal import require_current_journal, require_one_name
@@ -68,6 +68,8 @@ def create_file(path: Path) -> None:
         InputError: there is something else, or no such folder.
         EngineError: the file cannot be written.
     """
+    if path.parent.is_dir():
+        require_private_folder(path, "ledger")
     _make_private(path)
     require_current_journal(path)
     with _connected(path) as connection:

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpwindows.errors import EngineError, InputError
+from dpwindows.errors import EngineError, InputError, OverBudgetError
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.ledger.request import Request
 from dpwindows.plan.description import asked_of
@@ -68,8 +68,7 @@ def release_once(
         InputError: the dataset does not admit it, or what `read` raises.
         EngineError: the ledger cannot be written, or what `read` raises.
     """
-    if not ledger.holds(request):
-        ledger.require_room(request)
+    _require_room(ledger, request)
     answers = read()
     fingerprint = ledger.fingerprint(answers)
     with ledger.turn():
@@ -87,6 +86,20 @@ def release_once(
                 "was published"
             ) from error
     return Outcome(Release(*release_files.from_bytes(content)), stored=False)
+
+
+def _require_room(ledger: Ledger, request: Request) -> None:
+    """Check that a request is stored or fits what is left, before a log is read for it; raises as `release_once`."""
+    if ledger.holds(request):
+        return
+    try:
+        ledger.require_room(request)
+    except OverBudgetError:
+        # The budget may be spent for this very request, by a process that has not stored its release yet.
+        with ledger.turn():
+            pass
+        if not ledger.holds(request):
+            raise
 
 
 def batch_request(plan: Planned, columns: EventColumns) -> Request:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpwindows.durable import claimed, same_file, sync_folder, write_atomically
+from dpwindows.durable import claimed, require_private, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import make_tables, opened
 from dpwindows.stream import records
@@ -77,7 +77,10 @@ def create_state(
 
 
 def _pay(draft: Path, path: Path, pay: Callable[[], None]) -> None:
+    """Pay for a state that can be opened once it has its name; whatever is refused here leaves nothing."""
     try:
+        require_private(items_folder(path), "folder of a stream's items")
+        require_private(draft, "state of a stream")
         pay()
     except InputError:
         draft.unlink(missing_ok=True)

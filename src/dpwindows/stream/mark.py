@@ -60,7 +60,10 @@ def read_mark(path: Path) -> Mark | None:
     except FileNotFoundError:
         return None
     except PermissionError:
-        raise HiddenMarkError(f"{beside} cannot be read: permission denied") from None
+        raise HiddenMarkError(
+            f"{beside} cannot be read: permission denied. It holds nothing secret: let whoever reads the state "
+            "read it, too"
+        ) from None
     except OSError as error:
         raise EngineError(f"{beside} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError):

@@ -142,7 +142,8 @@ class Gate:
         try:
             return read_mark(self._state.path)
         except HiddenMarkError:
-            if not self._state.read_only:
+            # Without a ledger nothing but the mark tells which steps may be seen.
+            if not self._state.read_only or self._ledger is None:
                 raise
             # Whoever may read the state and not its mark cannot go on with it, and draws nothing.
             self._state.settle()

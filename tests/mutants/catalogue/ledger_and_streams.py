@@ -24,6 +24,20 @@ MUTANTS = [
         f"{LEDGER}test_the_same_request_on_the_same_data_returns_the_stored_release",
     ),
     Mutant(
+        "Whoever may not read the mark is shown a step that nothing knows of.",
+        "stream/publishing.py",
+        "if not self._state.read_only or self._ledger is None:",
+        "if not self._state.read_only:",
+        f"{GATE}test_whoever_may_not_read_the_mark_sees_only_what_a_ledger_knows[False]",
+    ),
+    Mutant(
+        "A stream is paid for that cannot be opened.",
+        "stream/creating.py",
+        """        require_private(items_folder(path), "folder of a stream's items")\n""",
+        "",
+        f"{CREATE}test_where_others_may_write_nothing_is_paid[items]",
+    ),
+    Mutant(
         "A stream restored from a backup publishes a step again, with fresh noise.",
         "ledger/ledger.py",
         "            if found != known:\n                raise StateBehindLedgerError(",

@@ -99,6 +99,20 @@ MUTANTS = [
         f"{KERNEL}test_the_noise_has_the_discrete_law[1.7-discrete Laplace]",
     ),
     Mutant(
+        "A fraction is taken for what one neighbour moves of whole numbers.",
+        "kernel/accounting.py",
+        "type(bound) is int and bound >= 0",
+        "bound >= 0",
+        f"{ACCOUNTING}test_costs_are_whole_numbers[0.5-1-None]",
+    ),
+    Mutant(
+        "The weight of the paper's trees may be a fraction, which what is measured is cut down to.",
+        "strategies/paper/shapes.py",
+        " and type(self.tree.weight) is int and self.tree.weight >= 1",
+        "",
+        "tests/strategies/test_paper.py::test_weights_that_are_not_whole_are_not_certified[0.0009765625]",
+    ),
+    Mutant(
         "The check asks for the dearest query only, so that each may spend the whole budget.",
         "kernel/accounting.py",
         "epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))",

@@ -287,7 +287,9 @@ def unreadable(message: str, columns: EventColumns, place: Place | None = None) 
 
     `place` tells where a value stands, where that has a name.
     """
-    found = re.search(f"{_MARK}([a-z_]+)(.*)", message, re.DOTALL)
+    # A message may quote a row, which may say anything.
+    names = "|".join(sorted(_WANTED))
+    found = re.search(f"{_MARK}((?:decimal_)?(?:{names}))(?![a-z_])(.*)", message, re.DOTALL)
     return found and unreadable_values(found[1], columns, such_as(found[2], _role_of(found[1]), place))
 
 

@@ -51,8 +51,11 @@ class TreeShape(PrescribedScale):
         return bounds.certified(problem, self.touched(problem), self.tree.weight)
 
     def _touched(self, problem: Problem, applies: bool, trees: int, points: Callable[[int], int]) -> Touched:
-        # Not of a class derived from it, which might encode anything.
-        own = type(self.tree) is RangeTree
+        # Not of a class derived from it, which might encode anything; nor with a fraction as weight, which sums of
+        # nodes are cut down to.
+        own = type(self.tree) is RangeTree and type(self.tree.weight) is int and self.tree.weight >= 1
+        # Counts that are each limited to some runs of an item are not the counts of one log, as trees of points are.
+        own &= problem.rule.max_runs is None or isinstance(problem.window, Cumulative)
         if not (own and applies and isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove))):
             raise NotCertifiedError(problem, self.tree)
         rows = self.rows(problem.window, problem.steps)

@@ -50,7 +50,8 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
         )
     try:
         read = read_shape(metadata, Metadata)
-        Timeline.from_dict(metadata["timeline"])
+        if Timeline.from_dict(metadata["timeline"]).steps != metadata["timeline"]["steps"]:
+            raise ValueError("'timeline' has another number of steps than its ends")
         # Rules and groups are classes of their own, which put in what is left out: a release leaves nothing out.
         for name, part in (("counting", read.counting), ("groups", read.groups)):
             if part is not None and part.to_dict() != metadata[name]:

@@ -318,13 +318,16 @@ def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
 
 def _read_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     content = read_json(path.read_bytes())
-    if not isinstance(content, dict) or not {"format", "metadata", "rows"} <= set(content):
-        raise ValueError("it lacks format, metadata or rows")
+    if not isinstance(content, dict) or set(content) != {"format", "metadata", "rows"}:
+        raise ValueError("it is not format, metadata and rows, and nothing else")
     metadata = checked_metadata(content["metadata"])
     if content["format"] != metadata["format"]:
         raise ValueError("it states two formats")
     schema = schema_of(metadata)
-    return _from_text_times(pa.Table.from_pylist(content["rows"], schema=_text_times(schema)), schema), metadata
+    rows, names = content["rows"], set(schema.names)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and row.keys() <= names for row in rows):
+        raise ValueError("its rows are not those of a release")
+    return _from_text_times(pa.Table.from_pylist(rows, schema=_text_times(schema)), schema), metadata
 
 
 def _text_times(schema: pa.Schema) -> pa.Schema:

@@ -45,6 +45,7 @@ _TABLES = (
         upper REAL NOT NULL, cell INTEGER, PRIMARY KEY (step, place)) WITHOUT ROWID""",
 )
 # "dpws" in the header's field for the application.
+_SQLITE = b"SQLite format 3\0"
 KIND = Kind("the state of a stream", 0x64707773, 1, _TABLES)
 BACKUP = "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
 _KEPT = "Nothing that was committed is lost: mend that, and run the same again"
@@ -215,6 +216,9 @@ def _locked(folder: Path, path: Path) -> int:
         # Other systems do not open folders; there the database's own lock tells two writers apart (`records.close`).
         handle = os.open(folder if os.name == "posix" else os.devnull, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except FileNotFoundError:
+        with path.open("rb") as file:
+            if file.read(len(_SQLITE)) != _SQLITE:
+                raise InputError(f"{path} is not the state of a stream, or its first bytes are damaged") from None
         raise DamagedError(
             f"the folder of items {folder} is missing, and the state {path} cannot go on without it: a stream is its "
             "state and that folder, copied and moved together"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 
 import dpwindows as dw
@@ -242,7 +243,7 @@ def test_a_limit_that_the_engine_does_not_keep_is_found(monkeypatch: pytest.Monk
     places = groups.places_sql
 
     def one_more(dialect: Any, coded: str, by: Grouping, span: int) -> str:
-        return places(dialect, coded, replace(by, max_groups=2), span)
+        return places(dialect, coded, structs.replace(by, max_groups=2), span)
 
     monkeypatch.setattr(relation, "places_sql", one_more)
     in_two_groups = Pair((0,) * 9, (1, 1, 0) + (0,) * 6)

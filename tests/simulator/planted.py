@@ -228,7 +228,7 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "forgotten-position": ("commit", 1, "after everything works again"),
     "unrecorded-position": ("copies", 1, "a step that the ledger does not know of"),
     "no-mark": ("backup", 6, "two noises"),
-    "ungated-show": ("copies", 1, "two noises"),
+    "ungated-show": ("copies", 13, "two noises"),
     "unstored-release": ("release", 2, "that is not in the ledger"),
     "lazy-ledger": ("release", 3, "the ledger cannot be read any more"),
 }

@@ -85,6 +85,7 @@ def test_a_repeated_call_writes_the_same_bytes(stream: Stream, tmp_path: Path, e
     stream.advance(table_of([("d", 3, 1)]), 3 * STEP)
     stream.advance(through=2 * STEP).save(tmp_path / f"two.{ending}")
     stream.advance(events, 2 * STEP).save(tmp_path / f"three.{ending}")
+    assert stream.closed_steps == 3
     stream.close()
     with Stream.open(tmp_path / "state") as again:
         again.advance(through=2 * STEP).save(tmp_path / f"four.{ending}")

@@ -110,6 +110,8 @@ def in_sqlite(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -
     path = directory / "log.sqlite"
 
     def plain(value: Any) -> Any:
+        if isinstance(value, Decimal) and "." in (text := format(value, "f")):
+            return text.rstrip("0").rstrip(".")
         return str(value) if isinstance(value, datetime | date | Decimal) else value
 
     # SQLite has no decimals: a column of NUMERIC affinity keeps whole ones as integers, and texts would be, too.

@@ -198,7 +198,6 @@ def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighte
 @pytest.mark.slow
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpwindows.progress._DELAY", 0.01)
-    monkeypatch.setattr("dpwindows.progress._INTERVAL", 0.01)
     slow = "SELECT count(*) FROM (SELECT DISTINCT i * 7919 % 3000017 FROM range(6000000) AS r(i))"
     for shown in (True, False):
         terminal = Terminal()
@@ -208,5 +207,5 @@ def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.Mon
             connection.sql(slow).fetchall()
         assert bool(terminal.written) is shown
         if shown:
-            assert terminal.written[0].startswith("\rcounting [")
-            assert terminal.written[-1].strip() == ""
+            assert any("counting" in text for text in terminal.written)
+            assert terminal.written[-1].endswith("\x1b[2K")

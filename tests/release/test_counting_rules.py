@@ -141,7 +141,7 @@ def test_bounded_plans_are_read_back_from_plain_values() -> None:
 
 
 def test_a_strategy_that_reads_other_windows_is_refused_with_bounded_runs() -> None:
-    with pytest.raises(dw.InputError, match=r"does not go with the strategy .*leave out --strategy"):
+    with pytest.raises(dw.InputError, match=r"'paper' does not apply to .* bounded runs \(--max-runs\): use auto"):
         bounded_plan(1.0, unit=dw.ItemLevel(), max_runs=2, strategy="paper")
 
 

@@ -136,9 +136,10 @@ def _asked(name: str, known: Iterable[str], problem: Problem) -> list[str]:
 
 def _does_not_apply(name: str, problem: Problem, where: str, serving: Iterable[str] = ()) -> InputError:
     others = ", ".join(sorted(serving))
+    bounded = "" if problem.rule.max_runs is None else " and bounded runs (--max-runs)"
     return InputError(
         f"strategy {name!r} does not apply to {problem.window} windows{where} for unit {problem.unit.name!r} with "
-        f"{problem.law} noise: use auto" + (f" or one of {others}" if others else "")
+        f"{problem.law} noise{bounded}: use auto" + (f" or one of {others}" if others else "")
     )
 
 

@@ -55,6 +55,9 @@ def design(problem: Problem) -> Design | None:
     """The paper's cell for the problem, or None for units and budgets that the paper does not treat."""
     if not isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove)):
         return None
+    # Its trees read windows of other lengths, and of each the first runs are others.
+    if problem.rule.max_runs is not None and not isinstance(problem.window, Cumulative):
+        return None
     direct = _design(problem)
     item_level = not isinstance(problem.unit, EventLevel)
     if direct is None or not (problem.singleton and item_level and isinstance(problem.window, AnyWindow)):

@@ -48,14 +48,15 @@ class TreeShape(PrescribedScale):
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """By group privacy of the points that a neighbour moves."""
+        # Counts that are each limited to some runs of an item are not the counts of one log, as trees of points are.
+        if problem.rule.max_runs is not None and not isinstance(problem.window, Cumulative):
+            raise NotCertifiedError(problem, self.tree)
         return bounds.certified(problem, self.touched(problem), self.tree.weight)
 
     def _touched(self, problem: Problem, applies: bool, trees: int, points: Callable[[int], int]) -> Touched:
         # Not of a class derived from it, which might encode anything; nor with a fraction as weight, which sums of
         # nodes are cut down to.
         own = type(self.tree) is RangeTree and type(self.tree.weight) is int and self.tree.weight >= 1
-        # Counts that are each limited to some runs of an item are not the counts of one log, as trees of points are.
-        own &= problem.rule.max_runs is None or isinstance(problem.window, Cumulative)
         if not (own and applies and isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove))):
             raise NotCertifiedError(problem, self.tree)
         rows = self.rows(problem.window, problem.steps)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,7 +22,11 @@ SHAPES: dict[str, type] = {
 
 def written(name: str) -> str:
     """The text of one schema."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(SHAPES[name])}
+    schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(SHAPES[name])}
+    for shape in schema.get("$defs", {}).values():
+        # Python 3.13 takes the indent of a docstring away; earlier ones keep it.
+        if "description" in shape:
+            shape["description"] = inspect.cleandoc(shape["description"])
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 

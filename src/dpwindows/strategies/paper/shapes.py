@@ -47,7 +47,11 @@ class TreeShape(PrescribedScale):
         """
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """By group privacy of the points that a neighbour moves."""
+        """By group privacy of the points that a neighbour moves.
+
+        Raises:
+            NotCertifiedError: the trees are none for this window or unit, or runs are bounded.
+        """
         # Counts that are each limited to some runs of an item are not the counts of one log, as trees of points are.
         if problem.rule.max_runs is not None and not isinstance(problem.window, Cumulative):
             raise NotCertifiedError(problem, self.tree)

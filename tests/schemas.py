@@ -22,7 +22,10 @@ SHAPES: dict[str, type] = {
 
 def written(name: str) -> str:
     """The text of one schema."""
-    schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(SHAPES[name])}
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **msgspec.json.schema(SHAPES[name]),
+    }
     for shape in schema.get("$defs", {}).values():
         # Python 3.13 takes the indent of a docstring away; earlier ones keep it.
         if "description" in shape:

@@ -12,10 +12,9 @@ import dpwindows as dw
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.count.query.first_runs import series_number
 from dpwindows.stream import recencies
-from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.stream import Stream
 from tests.brute_force import first_occurrences, once_a_step, rolling, rolling_in_first_runs
-from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, spied, table_of
+from tests.stream.streams import STEP, Event, mechanism_of, new_stream, plan_of, require_exact, spied, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -46,10 +45,10 @@ def test_a_stream_counts_active_steps(
 
 
 def test_a_stored_mechanism_keeps_its_rule() -> None:
-    once = Mechanism.of_plan(plan_of("rolling:3", thresholds=(1, 2), distinct_steps=True))
-    every = Mechanism.of_plan(plan_of("rolling:3", thresholds=(1, 2)))
-    assert Mechanism.restored(*once.stored()).rule == CountingRule(distinct_steps=True)
-    assert "counting" not in every.stored()[0]
+    once = plan_of("rolling:3", thresholds=(1, 2), distinct_steps=True)
+    every = plan_of("rolling:3", thresholds=(1, 2))
+    assert [mechanism_of(plan).rule for plan in (once, every)] == [CountingRule(distinct_steps=True), CountingRule()]
+    assert "counting" not in every.describe()
 
 
 def streamed(path: Path, plan: dw.StreamPlan, log: list[Event], steps: int) -> None:
@@ -86,7 +85,7 @@ def test_a_stream_counts_items_in_their_first_runs(
     monkeypatch.setattr(recencies, "_RARELY", 2)
     with spied(monkeypatch) as seen:
         streamed(tmp_path / "state", plan, log, 20)
-    mechanism, held = Mechanism.of_plan(plan), once_a_step(log) if once else log
+    mechanism, held = mechanism_of(plan), once_a_step(log) if once else log
     assert mechanism.series == ((1, 1), (1, 2), (1, 4))
     lost = 0
     for place, (k, length) in enumerate(mechanism.series):

@@ -232,7 +232,7 @@ def test_a_truncated_or_damaged_state_says_so(tmp_path: Path) -> None:
     path, broken = tmp_path / "state", tmp_path / "broken"
     first = started(path)
     content = path.read_bytes()
-    for size in (4096, 13_000, len(content) // 2, len(content) - 100):
+    for size in (4096, 13_000, len(content) // 2, len(content) - 4096):
         copied(path, broken, mark=False).write_bytes(content[:size])
         with pytest.raises(dw.EngineError, match="damaged"), Stream.open(broken) as stream:
             stream.advance(table_of(LOG[1]), 2 * STEP)

@@ -21,6 +21,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
@@ -28,7 +29,6 @@ from dpwindows.plan.stored_designs import Arrays, stored
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.strategies import BATCH, STREAM, candidates, stream_candidates
 from dpwindows.strategies.scoring import score
-from dpwindows.stream.mechanism import Mechanism
 
 AnyDesign = TypeVar("AnyDesign", bound=Design)
 PINNED = Path(__file__).parents[1] / "data" / "stream-integers.json"
@@ -84,10 +84,17 @@ def of_plans() -> Iterator[tuple[str, Any]]:
         yield f"release, {unit.name}, {budget}", [_forecast(batch)]
         for horizon in (STEPS, None) if isinstance(unit, (EventLevel, ItemPerPeriod)) else (STEPS,):
             plan = StreamPlan(asked, unit=unit, budget=budget, horizon=horizon)
-            entries, arrays = Mechanism.of_plan(plan).stored()
-            # Long rows are told by their first numbers and their sum.
-            short = {name: [*row[:8], len(row), sum(row)] for name, row in _integers(arrays).items()}
-            yield f"stream, {unit.name}, {budget}, {horizon}", [_forecast(plan), entries, short]
+            entries = [_measured(measurement) for measurement in plan.measurements]
+            yield f"stream, {unit.name}, {budget}, {horizon}", [_forecast(plan), entries]
+
+
+def _measured(measurement: Measurement) -> list[Any]:
+    """How a window family is measured; long rows are told by their first numbers and their sum."""
+    design, arrays = measurement.design, dict[str, Any]()
+    shape = stored(design.shape, arrays, "shape")
+    short = {name: [*row[:8], len(row), sum(row)] for name, row in _integers(arrays).items()}
+    facts = [design.strategy, str(design.sensitivity), design.moved, design.proof]
+    return [measurement.law, measurement.scale.hex(), *facts, shape, short]
 
 
 def _forecast(plan: Planned) -> list[Any]:

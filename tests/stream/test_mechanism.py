@@ -19,9 +19,12 @@ from dpwindows.kernel.accounting import LAPLACE, BudgetExceededError
 from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
+from dpwindows.plan.allotment import served_by
+from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.reading.reader import steps_of
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from tests.stream.streams import mechanism_of, said_of
 
 APPROX = dw.ApproxDP(1.0, 1e-6)
 EVENT = dw.EventLevel()
@@ -67,7 +70,7 @@ def test_every_window_is_released_once_with_the_error_that_was_forecast(
     queries: list[Query | WindowFamily], unit: Unit, budget: Budget, horizon: int | None
 ) -> None:
     plan = StreamPlan(queries, unit=unit, budget=budget, horizon=horizon)
-    table = released(Mechanism.of_plan(plan), 12)
+    table = released(mechanism_of(plan), 12)
     for allotment in plan.allotments:
         for measure in allotment.query.measures:
             rows = [
@@ -94,19 +97,22 @@ def test_every_window_is_released_once_with_the_error_that_was_forecast(
 
 def test_rolling_windows_are_complete_when_they_are_full() -> None:
     plan = StreamPlan(dw.Rolling(3), unit=EVENT, budget=APPROX)
-    assert released(Mechanism.of_plan(plan), 5)["complete"].to_pylist() == [False, False, True, True, True]
+    assert released(mechanism_of(plan), 5)["complete"].to_pylist() == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize(("queries", "unit", "budget", "horizon"), CASES, ids=str)
 def test_a_mechanism_is_restored_integer_for_integer(
     queries: list[Query | WindowFamily], unit: Unit, budget: Budget, horizon: int | None
 ) -> None:
-    made = Mechanism.of_plan(StreamPlan(queries, unit=unit, budget=budget, horizon=horizon))
-    values, arrays = made.stored()
-    again = Mechanism.restored(json.loads(json.dumps(values)), arrays)
-    assert again.stored()[0] == values
-    assert (again.thresholds, again.reach, again.needs_total) == (made.thresholds, made.reach, made.needs_total)
-    for before, after in zip(made.measurements, again.measurements, strict=True):
+    plan = StreamPlan(queries, unit=unit, budget=budget, horizon=horizon)
+    made = mechanism_of(plan)
+    served = dict(zip(served_by(plan.allotments), plan.allotments, strict=True))
+    assert [len(asked) for asked in made.queries] == [served_by(plan.allotments).count(place) for place in served]
+    for before, after in zip(plan.measurements, made.measurements, strict=True):
+        assert isinstance(before.design, StepDesign)
+        assert isinstance(after.design, StepDesign)
+        assert design_to_dict(after.design) == design_to_dict(before.design)
+        assert after.design.reach == before.design.reach
         assert (after.law, after.scale, after.design.sensitivity) == (
             before.law,
             before.scale,
@@ -120,18 +126,17 @@ def test_a_mechanism_is_restored_integer_for_integer(
 
 
 def test_a_stored_mechanism_that_costs_more_than_its_budget_is_refused() -> None:
-    values, arrays = Mechanism.of_plan(StreamPlan(dw.Rolling(3), unit=EVENT, budget=APPROX)).stored()
-    scale = float.fromhex(values["measurements"][0]["scale"])
-    values["measurements"][0]["scale"] = (0.999 * scale).hex()
+    values = said_of(StreamPlan(dw.Rolling(3), unit=EVENT, budget=APPROX))
+    values["measurements"][0]["noise"]["scale"] *= 0.999
     with pytest.raises(BudgetExceededError):
-        Mechanism.restored(values, arrays)
+        Mechanism.of(values)
 
 
 def test_a_stored_mechanism_of_a_kind_unknown_here_is_refused() -> None:
-    values, arrays = Mechanism.of_plan(StreamPlan(dw.Rolling(3), unit=EVENT, budget=APPROX)).stored()
-    values["measurements"][0]["shape"]["map"]["kind"] = "Tomorrow"
+    values = said_of(StreamPlan(dw.Rolling(3), unit=EVENT, budget=APPROX))
+    values["measurements"][0]["integers"]["shape"]["map"]["kind"] = "Tomorrow"
     with pytest.raises(ValueError, match="Tomorrow"):
-        Mechanism.restored(values, arrays)
+        Mechanism.of(values)
 
 
 @pytest.mark.slow
@@ -144,7 +149,7 @@ def test_the_noise_of_a_stream_has_the_scale_that_was_planned(budget: Budget) ->
     30 % it is more than five of these beyond 20 %.
     """
     plan = StreamPlan(dw.Rolling(1), unit=EVENT, budget=budget, strategy="direct")
-    mechanism = Mechanism.of_plan(plan)
+    mechanism = mechanism_of(plan)
     memory, errors = mechanism.fresh_memory(), []
     for step in range(1, 1501):
         answers = StepAnswers(step, {1: np.array([100])}, {1: 100})
@@ -157,7 +162,7 @@ def test_the_noise_of_a_stream_has_the_scale_that_was_planned(budget: Budget) ->
 
 def test_the_same_step_released_twice_has_other_noise() -> None:
     """Which is why a stream must never do it."""
-    mechanism = Mechanism.of_plan(StreamPlan(MIXED, unit=EVENT, budget=APPROX))
+    mechanism = mechanism_of(StreamPlan(MIXED, unit=EVENT, budget=APPROX))
     answers = answers_at(1, mechanism.thresholds)
     first, _ = mechanism.release_step([answers], mechanism.fresh_memory())
     second, _ = mechanism.release_step([answers], mechanism.fresh_memory())
@@ -216,16 +221,17 @@ def test_a_period_longer_than_the_forecast_is_charged_whole(budget: Budget, hori
 def test_a_stream_whose_noise_was_for_a_shorter_period_is_refused() -> None:
     """One whose period is longer than the forecast, at the scale of 4,096 steps."""
     plan = StreamPlan(dw.Rolling(7), unit=dw.ItemPerPeriod(2 * FORECAST_STEPS), budget=dw.PureDP(1.0))
-    values, arrays = Mechanism.of_plan(plan).stored()
-    Mechanism.restored(values, arrays)
+    values = said_of(plan)
+    Mechanism.of(values)
     (entry,) = values["measurements"]
-    entry |= {"scale": (FORECAST_STEPS * (1 + 1e-12)).hex(), "sensitivity": str(FORECAST_STEPS)}
+    entry["noise"]["scale"] = FORECAST_STEPS * (1 + 1e-12)
+    entry["sensitivity"] |= {"value": FORECAST_STEPS, "bound": str(FORECAST_STEPS)}
     with pytest.raises(BudgetExceededError):
-        Mechanism.restored(values, arrays)
+        Mechanism.of(values)
 
 
 def test_a_stream_ends_at_its_horizon() -> None:
-    mechanism = Mechanism.of_plan(StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, horizon=3))
+    mechanism = mechanism_of(StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, horizon=3))
     with pytest.raises(ValueError, match="ends after 3 steps"):
         mechanism.release_step([answers_at(4, (1,))], mechanism.fresh_memory())
 

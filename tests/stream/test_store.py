@@ -21,12 +21,12 @@ from dpwindows.stream.store import DamagedError, StateFile, items_folder, state_
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A state in which nothing is recorded but the arrays of a creation: one byte."""
+    """A state in which nothing is recorded but one byte in place of a digest."""
     path = tmp_path / "state"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         make_tables(connection, store.KIND)
-        connection.execute("INSERT INTO creation VALUES ('', x'01', '')")
+        connection.execute("INSERT INTO creation VALUES ('', x'01')")
         connection.execute("COMMIT")
     path.chmod(0o600)
     items_folder(path).mkdir(mode=0o700)
@@ -37,14 +37,14 @@ def numbers(path: Path) -> list[int]:
     """What the file holds; that it can be opened says that nothing in this process has it open."""
     state = StateFile(path)
     with state.guarded() as connection:
-        found = connection.execute("SELECT arrays FROM creation ORDER BY arrays").fetchall()
+        found = connection.execute("SELECT digest FROM creation ORDER BY digest").fetchall()
     state.close()
     return [content[0] for (content,) in found]
 
 
 def add_two(state: StateFile) -> None:
     with state.transaction() as connection:
-        connection.execute("INSERT INTO creation VALUES ('', x'02', '')")
+        connection.execute("INSERT INTO creation VALUES ('', x'02')")
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from dpwindows.cli.screen import json_option, screen, short_promise, show_json, 
 from dpwindows.cli.values import Asked, build_stream_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
-from dpwindows.stream.limits import MOST_STEPS
+from dpwindows.stream.calls import MOST_STEPS
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings, EventColumns

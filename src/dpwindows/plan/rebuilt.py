@@ -1,4 +1,4 @@
-"""The measurements of a finished release, rebuilt from the integers in its metadata.
+"""The measurements of a release or a stream, rebuilt from the integers in its metadata.
 
 No search runs: another machine, or another version of a strategy, might find other integers.
 """
@@ -39,14 +39,7 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
         InputError: the release does not say enough, or this version knows no such measurement.
     """
     try:
-        problem = _problem(metadata, entry)
-        noise, groups = entry["noise"], _groups(metadata, entry)
-        design = design_from_dict(entry["integers"], problem, entry["strategy"], entry["parameters"])
-        if noise["law"] not in NORMS or not 0 < float(noise["scale"]) < math.inf:
-            raise ValueError(f"noise of law {noise['law']!r} and scale {noise['scale']!r}")
-        # A bound refuses what it cannot serve: here, with what is wrong, and not where its number is first read.
-        _ = design.certificate
-        return Measurement(design, noise["law"], float(noise["scale"]), groups)
+        return measurement_of(metadata, entry)
     except (*BAD_VALUES, ValueError) as error:
         raise InputError(
             f"the release does not say by which integers {entry.get('window')} was measured ({error}): each of its "
@@ -55,12 +48,31 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
         ) from None
 
 
+def measurement_of(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measurement:
+    """As `rebuilt`, but that values which describe no measurement raise `ValueError` or one of `BAD_VALUES`."""
+    problem = _problem(metadata, entry)
+    noise, groups = entry["noise"], _groups(metadata, entry)
+    design = design_from_dict(entry["integers"], problem, entry["strategy"], entry["parameters"])
+    if noise["law"] not in NORMS or not 0 < float(noise["scale"]) < math.inf:
+        raise ValueError(f"noise of law {noise['law']!r} and scale {noise['scale']!r}")
+    # A bound refuses what it cannot serve: here, with what is wrong, and not where its number is first read.
+    _ = design.certificate
+    return Measurement(design, noise["law"], float(noise["scale"]), groups)
+
+
+def window_of(metadata: Mapping[str, Any], text: str) -> WindowFamily:
+    """A window family by its text; weeks, months, quarters and years by the clock of the metadata's timeline."""
+    window = LostItems() if text == LostItems().text else parse_window(text)
+    if not isinstance(window, PeriodFamily):
+        return window
+    return place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))
+
+
 def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
     """The problem that was measured, without what only a search needs."""
-    unit, window = parse_unit(metadata["unit"]["name"]), _window(entry)
-    if isinstance(window, PeriodFamily):
-        window = place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))
-    if metadata.get("stream") is None:
+    unit, together = parse_unit(metadata["unit"]["name"]), entry.get("together", ())
+    window = windows_together(together) if together else window_of(metadata, entry["window"])
+    if HORIZON not in metadata:
         steps = int(metadata["timeline"]["steps"])
         window, unit = fit_to_range(window, steps), unit.fit_to_range(steps)
     else:
@@ -78,12 +90,6 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
         singleton=bool(metadata["singleton"]),
         rule=CountingRule(**counting) if counting else EVERY_OCCURRENCE,
     )
-
-
-def _window(entry: Mapping[str, Any]) -> WindowFamily:
-    if together := entry.get("together", ()):
-        return windows_together(together)
-    return LostItems() if entry["window"] == LostItems().text else parse_window(entry["window"])
 
 
 def _groups(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Groups | None:

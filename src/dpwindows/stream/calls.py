@@ -44,7 +44,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from dpwindows.ask.privacy import ItemPerPeriod, Unit
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, time_text
 from dpwindows.stream.given_events import NOTHING, Handed
 from dpwindows.stream.records import Call
 
@@ -52,6 +52,10 @@ LatePolicy = Literal["refuse", "ignore", "move"]
 POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
 LaterPolicy = Literal["refuse", "ignore"]
 LATER_POLICIES: tuple[LaterPolicy, ...] = ("refuse", "ignore")
+# Two days of minutes: more in one call are more often a mistake in its time than a gap.
+MOST_STEPS = 3000
+# What a step costs at least, and with each million items, in seconds (docs/streams.md).
+_LEAST, _A_MILLION = 0.02, 0.2
 
 
 class Task(NamedTuple):
@@ -91,6 +95,22 @@ def find_task(last: int, closed: int, newest: Call | None, ending: Call | None, 
             "earlier call to have its rows again, or a later time to go on"
         )
     return Task(ending.first, last, closed, ending)
+
+
+def require_few(steps: int, most: int) -> None:
+    """Check that a call closes no more steps than it may, before anything is read or drawn.
+
+    Raises:
+        InputError: it would close more, or `most` is not at least 1.
+    """
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise InputError(f"max_steps must be a whole number from 1, got {most!r}")
+    if steps > most:
+        raise InputError(
+            f"this call would close {steps:,} steps, and at most {most:,} are closed at once. It takes about "
+            f"{time_text(steps * _LEAST)}, and {time_text(steps * _A_MILLION)} more for each million items. If the "
+            f"time is right, allow it with --max-steps {steps} (in Python max_steps={steps}). Nothing was read or drawn"
+        )
 
 
 def require_policies(late: object, later: object, unit: Unit) -> None:

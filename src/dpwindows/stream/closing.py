@@ -76,11 +76,9 @@ def close_step(
         raise damaged(state.path)
     counts = counts.after(changes)
     released, memory = mechanism.release_step(counts.answers(), memory)
-    rows = records.given_rows(released)
+    rows = records.rows_to_bytes(released)
     released_at, versions = datetime.now(UTC).isoformat(timespec="seconds"), json.dumps(library_versions())
-    closed = ClosedStep(
-        *(step, ends, handed.of(step), token, released_at, versions, call, records.rows_digest(step, rows))
-    )
+    closed = ClosedStep(*(step, ends, handed.of(step), token, released_at, versions, call, records.digest(rows)))
     named = {_COUNTS: counts.to_arrays(), _MEMORY: memory}
     working = {prefix + name: values for prefix, arrays in named.items() for name, values in arrays.items()}
     after = Position(step, token, kind, parts, working)

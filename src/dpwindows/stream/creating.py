@@ -15,34 +15,24 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-
-import numpy as np
 
 from dpwindows.durable import claimed, require_private, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import make_tables, opened
 from dpwindows.stream import records
-from dpwindows.stream.records import Creation, pack
+from dpwindows.stream.records import Creation
 from dpwindows.stream.store import KIND, DamagedError, connected, items_folder, journal_of, state_error
 
 
-def create_state(
-    path: Path,
-    creation: Creation,
-    arrays: Mapping[str, np.ndarray],
-    *,
-    pay: Callable[[], None],
-    is_paid: Callable[[str], bool],
-) -> None:
+def create_state(path: Path, creation: Creation, *, pay: Callable[[], None], is_paid: Callable[[str], bool]) -> None:
     """Make a new state file, and pay for it once; see the module.
 
     Args:
         path: where, really; nothing may be there.
         creation: what is asked for, under a new id.
-        arrays: the arrays of its mechanism.
         pay: spends its budget under the id of `creation`; an `InputError` means that nothing was spent.
         is_paid: whether the ledger has an id on record.
 
@@ -55,12 +45,12 @@ def create_state(
     with claimed(path):
         require_new(path)
         try:
-            draft = _paid_draft(path, creation, arrays, is_paid)
+            draft = _paid_draft(path, creation, is_paid)
             if draft is None:
                 draft = draft_path(path)
                 items_folder(path).mkdir(mode=0o700, exist_ok=True)
                 # It syncs the folder that both are in.
-                write_atomically(draft, lambda name: _fill(Path(name), creation, arrays), replace=True, private=True)
+                write_atomically(draft, lambda name: _fill(Path(name), creation), replace=True, private=True)
                 _pay(draft, path, pay)
             _name(draft, path)
         except FileExistsError:
@@ -113,9 +103,7 @@ def draft_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def _paid_draft(
-    path: Path, creation: Creation, arrays: Mapping[str, np.ndarray], is_paid: Callable[[str], bool]
-) -> Path | None:
+def _paid_draft(path: Path, creation: Creation, is_paid: Callable[[str], bool]) -> Path | None:
     """A draft that an earlier call paid for and did not name; what is left of calls that paid nothing is removed.
 
     Raises:
@@ -125,23 +113,21 @@ def _paid_draft(
     if not draft.exists():
         return None
     # With a second name it has got its own, and whoever removed that gave the stream up.
-    found = _read_draft(draft) if draft.stat().st_nlink == 1 else None
-    if found is not None:
-        left, left_arrays = found
-        if left.ledger is not None and (left.ledger != creation.ledger or is_paid(left.state_id)):
-            if left.asked == creation.asked and pack(left_arrays) == pack(arrays):
-                return draft
-            raise InputError(
-                f"an earlier 'stream create' of {path} asked for another stream, or another ledger, and was "
-                "interrupted when it may have been paid for: repeat it as it was, which pays no second time, or "
-                f"give its budget up by removing {draft}"
-            )
+    left = _read_draft(draft) if draft.stat().st_nlink == 1 else None
+    if left is not None and left.ledger is not None and (left.ledger != creation.ledger or is_paid(left.state_id)):
+        if left.asked == creation.asked:
+            return draft
+        raise InputError(
+            f"an earlier 'stream create' of {path} asked for another stream, or another ledger, and was interrupted "
+            "when it may have been paid for: repeat it as it was, which pays no second time, or give its budget up by "
+            f"removing {draft}"
+        )
     for leftover in (draft, journal_of(draft)):
         leftover.unlink(missing_ok=True)
     return None
 
 
-def _read_draft(draft: Path) -> tuple[Creation, dict[str, np.ndarray]] | None:
+def _read_draft(draft: Path) -> Creation | None:
     """What a draft holds; None if it was not finished, and so not paid for."""
     try:
         with closing(connected(draft)) as connection:
@@ -150,13 +136,13 @@ def _read_draft(draft: Path) -> tuple[Creation, dict[str, np.ndarray]] | None:
         return None
 
 
-def _fill(path: Path, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
+def _fill(path: Path, creation: Creation) -> None:
     """Make an empty file a state before its first step; whoever made it puts it on disk."""
     with closing(opened(path, patience=0)) as connection:
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("BEGIN")
         make_tables(connection, KIND)
-        records.write_creation(connection, creation, arrays)
+        records.write_creation(connection, creation)
         connection.execute("COMMIT")
 
 

@@ -7,40 +7,27 @@ which holds exact counts and noisy ones and must be kept as secret as the data.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping, cells_of
-from dpwindows.ask.periods import place, place_of
+from dpwindows.ask.periods import place_of
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
-from dpwindows.ask.queries import (
-    AnyWindow,
-    Cumulative,
-    Measure,
-    PeriodFamily,
-    Query,
-    Rolling,
-    parse_window,
-    windows_together,
-)
+from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, PeriodFamily, Query, Rolling
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
-from dpwindows.kernel.designs import StepAnswers, StepDesign, horizon_of
-from dpwindows.kernel.groups import Groups
+from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
-from dpwindows.kernel.problem import Problem
-from dpwindows.plan.allotment import served_by
+from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.plan.intervals import estimate_variance, half_widths
-from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
-from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.plan.rebuilt import measurement_of, window_of
 from dpwindows.reading.reader import steps_of
 
 __all__ = ["Mechanism", "StepAnswers"]
@@ -76,19 +63,40 @@ class Mechanism:
     grouping: Grouping | None = None
 
     @classmethod
-    def of_plan(cls, plan: StreamPlan) -> Mechanism:
-        """The mechanism of a plan."""
-        served = served_by(plan.allotments)
-        asked = [(at, allotment.query) for at, allotment in zip(served, plan.allotments, strict=True)]
+    def of(cls, metadata: Mapping[str, Any]) -> Mechanism:
+        """The mechanism of a stream whose releases say this of themselves, its cost proved within its budget once more.
+
+        Raises:
+            ValueError, `BAD_VALUES` of `dpwindows.plan.stored_designs`: the values describe no mechanism that this
+                version knows.
+            BudgetExceededError: the cost cannot be proved within the budget.
+        """
+        asked = {
+            query["window"]: Query(
+                window_of(metadata, query["window"]),
+                tuple(Measure(one["measure"], one["k"]) for one in query["measures"]),
+            )
+            for query in metadata["queries"]
+        }
+        queries, measurements = [], []
+        for entry in metadata["measurements"]:
+            # Windows that are measured together have an entry each, all of one measurement.
+            windows = entry.get("together") or [entry["window"]]
+            if entry["window"] == windows[0]:
+                queries.append(tuple(asked[window] for window in windows))
+                measurements.append(measurement_of(metadata, entry))
+        spent, horizon = metadata["budget"], metadata[HORIZON]
+        budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
+        certify(budget, [measurement.cost for measurement in measurements])
         return cls(
-            tuple(tuple(query for at, query in asked if at == place) for place in range(len(plan.measurements))),
-            tuple(plan.measurements),
-            plan.budget,
-            plan.unit,
-            plan.horizon,
-            plan.confidence,
-            plan.rule,
-            plan.grouping,
+            tuple(queries),
+            tuple(measurements),
+            budget,
+            parse_unit(metadata["unit"]["name"]),
+            None if horizon == ENDLESS else horizon,
+            metadata["confidence"],
+            CountingRule(**metadata.get("counting", {})),
+            read_shape(metadata["groups"], Grouping) if "groups" in metadata else None,
         )
 
     @property
@@ -138,78 +146,6 @@ class Mechanism:
     @property
     def _designs(self) -> list[StepDesign]:
         return [one.design for one in self.measurements if isinstance(one.design, StepDesign)]
-
-    # --- Stored and restored ----------------------------------------------------------------------------------------
-
-    def stored(self) -> tuple[dict[str, Any], Arrays]:
-        """The mechanism as plain JSON values and integer arrays."""
-        arrays: Arrays = {}
-        entries = [
-            {
-                "window": queries[0].window.text,
-                "measures": [[measure.kind, measure.k] for measure in queries[0].measures],
-                **({"together": [query.window.text for query in queries]} if len(queries) > 1 else {}),
-                **({} if measurement.groups is None else {"level": list(measurement.groups.level.kept)}),
-                "law": measurement.law,
-                "scale": measurement.scale.hex(),
-                "measured_window": design.problem.window.text,
-                "thresholds": list(design.problem.thresholds),
-                "shape": stored(design.shape, arrays, str(index)),
-                "witness": witness_to_dict(design.witness),
-                "strategy": design.strategy,
-                "sensitivity": str(design.sensitivity),
-                "moved": design.moved,
-                "proof": design.proof,
-            }
-            for index, (queries, measurement, design) in enumerate(
-                zip(self.queries, self.measurements, self._designs, strict=True)
-            )
-        ]
-        windows = [query.window for queries in self.queries for query in queries]
-        clocks = [asdict(window.calendar) for window in windows if isinstance(window, PeriodFamily) and window.calendar]
-        return {
-            "measurements": entries,
-            "budget": self.budget.to_dict(),
-            "unit": self.unit.name,
-            "horizon": self.horizon,
-            "confidence": self.confidence,
-            **({"counting": self.rule.to_dict()} if self.rule != EVERY_OCCURRENCE else {}),
-            **({"calendar": clocks[0]} if clocks else {}),
-            **({} if self.grouping is None else {"groups": self.grouping.to_dict()}),
-        }, arrays
-
-    @classmethod
-    def restored(cls, values: Mapping[str, Any], arrays: Arrays) -> Mechanism:
-        """The mechanism that `stored` described, its cost proved within its budget once more.
-
-        Raises:
-            ValueError: the values describe no mechanism that this version knows.
-            BudgetExceededError: the cost cannot be proved within the budget.
-        """
-        unit, rule = parse_unit(values["unit"]), CountingRule(**values.get("counting", {}))
-        calendar = Calendar(**values["calendar"]) if "calendar" in values else None
-        grouping = read_shape(values["groups"], Grouping) if "groups" in values else None
-        queries, measurements = [], []
-        for entry in values["measurements"]:
-            measures = tuple(Measure(kind, k) for kind, k in entry["measures"])
-            together = entry.get("together")
-            asked = [place(parse_window(text), calendar) for text in together or [entry["window"]]]
-            queries.append(tuple(Query(window, measures) for window in asked))
-            measured = entry["measured_window"]
-            window = windows_together(together) if together else place(parse_window(measured), calendar)
-            problem = Problem(window, 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0, rule=rule)
-            shape, last = restored(entry["shape"], arrays), horizon_of(window, unit, values["horizon"])
-            witness = witness_from_dict(entry["witness"])
-            design = StepDesign(problem, shape, entry["strategy"], witness=witness, horizon=last)
-            groups = None
-            if grouping is not None:
-                groups = Groups(grouping, next(one for one in grouping.levels if list(one.kept) == entry["level"]))
-            measurements.append(Measurement(design, entry["law"], float.fromhex(entry["scale"]), groups))
-        spent = values["budget"]
-        budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
-        certify(budget, [measurement.cost for measurement in measurements])
-        fixed = (budget, unit, values["horizon"], values["confidence"], rule, grouping)
-        return cls(tuple(queries), tuple(measurements), *fixed)
 
     # --- One step -----------------------------------------------------------------------------------------------------
 

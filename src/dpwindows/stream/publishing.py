@@ -187,10 +187,8 @@ def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
     from dpwindows.ledger.request import Request
     from dpwindows.plan.description import asked_of
 
-    timeline = Timeline.of_length(creation.start, plan.horizon or 1, creation.step, creation.time_zone)
-    asked, columns = asked_of(plan), creation.columns
-    endless = plan.horizon is None
-    request = Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=endless)
+    timeline, endless = creation.timeline(plan.horizon or 1), plan.horizon is None
+    request = Request("stream", asked_of(plan), plan.budget, plan.unit, timeline, creation.columns, endless=endless)
     ledger.spend(request, state=creation.state_id, token=creation.token)
 
 
@@ -226,20 +224,11 @@ def _release_of(state: StateFile, creation: Creation, first: int, last: int) -> 
     if len(steps) != last - first + 1:
         raise damaged(state.path)
     rows = records.read_released(state, steps, grouped=creation.columns.grouping is not None)
-    timeline = Timeline.of_length(creation.start, last, creation.step, creation.time_zone)
-    dated = _dated(creation, rows, _ends(state, timeline))
-    described = {name: value for name, value in creation.described.items() if name != "versions"}
+    dated = _dated(creation, rows, _ends(state, creation.timeline(last)))
     metadata = {
         "release_id": records.release_id(creation, steps),
         "released_at": steps[-1].released_at,
-        **described,
-        "timeline": {
-            "start": creation.start,
-            "end": timeline.to_dict()["end"],
-            "step": creation.step,
-            "time_zone": creation.time_zone,
-            "steps": last,
-        },
+        **creation.metadata(last),
         "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
         "versions": json.loads(steps[-1].versions),
     }

@@ -38,25 +38,24 @@ from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
+from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.stream.recencies import Manifest, Part
 from dpwindows.stream.store import StateFile, damaged, in_use
 
 # Of a step's random token.
 TOKEN_BYTES = 24
-# The columns of released rows that a mechanism gives; those of a release file follow from them and the timeline.
-_TEXTS, _WHOLE = ("window", "measure"), ("k", "first_step", "last_step")
-_REAL = ("estimate", "std_error", "bias_bound", "lower", "upper")
-GIVEN = (*_TEXTS, *_WHOLE, "complete", *_REAL)
 # In a stream with groups, the code of the group that a number is of.
 CELL = "cell"
-_SCHEMA = pa.schema(
+# The rows of a step as a mechanism gives them; the columns of a release file follow from them and the timeline.
+_ROWS = pa.schema(
     [
-        *((name, pa.string()) for name in _TEXTS),
-        *((name, pa.int64()) for name in _WHOLE),
+        *((name, pa.string()) for name in ("window", "measure")),
+        *((name, pa.int64()) for name in ("k", "first_step", "last_step")),
         ("complete", pa.bool_()),
-        *((name, pa.float64()) for name in _REAL),
+        *((name, pa.float64()) for name in ("estimate", "std_error", "bias_bound", "lower", "upper")),
     ]
 )
+_GROUPED = _ROWS.append(pa.field(CELL, pa.int64()))
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -68,44 +67,50 @@ class Creation:
         state_id: random, public, the same in every release of the stream.
         secret: the key of the fingerprints.
         token: of the position before the first step, for the ledger.
-        described: the part of release metadata that is the same for all releases of the stream.
-        mechanism: the mechanism's plain values; its arrays are stored beside them.
+        described: what all releases of the stream say of themselves, among it the integers that it measures by.
         columns: how every row of every call's events is read.
         start: first moment, canonical.
         begins: the same as a boundary value.
         step: length of a step, canonical.
         time_zone: the zone of days, weeks and months.
-        horizon: number of steps after which the stream ends, None if it does not.
         ledger: path and dataset of the ledger that it was paid from, None without one.
-        made_with: version of the library.
     """
 
     state_id: str
     secret: str
     token: str
     described: dict[str, Any]
-    mechanism: dict[str, Any]
     columns: EventColumns
     start: str | int
     begins: int
     step: str | int
     time_zone: str
-    horizon: int | None
     ledger: tuple[str, str] | None
-    made_with: str
 
     @property
     def asked(self) -> dict[str, Any]:
         """What was asked for. Where two streams agree on it, one may stand for the other before its first step."""
         described = {name: value for name, value in self.described.items() if name != "versions"}
-        ours = ("state_id", "secret", "token", "made_with")
+        ours = ("state_id", "secret", "token")
         return {name: value for name, value in self.__dict__.items() if name not in ours} | {"described": described}
+
+    @property
+    def horizon(self) -> int | None:
+        """The number of steps after which the stream ends, None if it does not."""
+        steps = self.described[HORIZON]
+        return None if steps == ENDLESS else int(steps)
+
+    def timeline(self, steps: int) -> Timeline:
+        """The timeline of its first steps, at least one."""
+        return Timeline.of_length(self.start, steps, self.step, self.time_zone)
+
+    def metadata(self, steps: int) -> dict[str, Any]:
+        """What a release of its first steps says of itself but for which release it is."""
+        return self.described | {"timeline": {**self.timeline(steps).to_dict(), "steps": steps}}
 
     def end_of(self, step: int) -> str | int:
         """The end of a step as a caller would write it; of step 0, the start of the stream."""
-        if step == 0:
-            return self.start
-        return Timeline.of_length(self.start, step, self.step, self.time_zone).to_dict()["end"]
+        return self.start if step == 0 else self.timeline(step).to_dict()["end"]
 
     def to_json(self) -> str:
         """As text; `from_json` gives it back."""
@@ -164,14 +169,14 @@ class Position:
 # --- Written ----------------------------------------------------------------------------------------------------------
 
 
-def write_creation(connection: sqlite3.Connection, creation: Creation, arrays: Arrays) -> None:
-    """Write what was fixed, the mechanism's arrays, and the position before the first step into a new state."""
-    facts, content = creation.to_json(), pack(arrays)
-    connection.execute("INSERT INTO creation VALUES (?, ?, ?)", (facts, content, digest(facts, content)))
+def write_creation(connection: sqlite3.Connection, creation: Creation) -> None:
+    """Write what was fixed, and the position before the first step, into a new state."""
+    facts = creation.to_json()
+    connection.execute("INSERT INTO creation VALUES (?, ?)", (facts, digest(facts)))
     connection.execute("INSERT INTO position VALUES (?, ?, ?, ?, ?, ?)", Position(0, creation.token).sealed())
 
 
-def close(state: StateFile, before: Position, after: Position, closed: ClosedStep, rows: pa.Table) -> None:
+def close(state: StateFile, before: Position, after: Position, closed: ClosedStep, rows: bytes) -> None:
     """Record a closed step, its rows and the position after it, all of it at once.
 
     Raises:
@@ -188,26 +193,22 @@ def close(state: StateFile, before: Position, after: Position, closed: ClosedSte
         values = (*closed[:6], *closed.call, closed.rows_digest)
         marks = ", ".join("?" * (len(values) + 1))
         connection.execute(f"INSERT INTO steps VALUES ({marks})", (*values, digest(*values)))
-        cells = rows[CELL].to_pylist() if CELL in rows.column_names else [None] * rows.num_rows
-        columns = [rows[name].to_pylist() for name in GIVEN]
-        placed = zip([closed.step] * rows.num_rows, range(rows.num_rows), *columns, cells, strict=True)
-        marks = ", ".join("?" * (len(GIVEN) + 3))
-        connection.executemany(f"INSERT INTO released VALUES ({marks})", placed)
+        connection.execute("INSERT INTO released VALUES (?, ?)", (closed.step, rows))
 
 
 # --- Read -------------------------------------------------------------------------------------------------------------
 
 
-def read_creation(connection: sqlite3.Connection) -> tuple[Creation, dict[str, np.ndarray]]:
-    """How a stream was created, and the arrays of its mechanism.
+def read_creation(connection: sqlite3.Connection) -> Creation:
+    """How a stream was created.
 
     Raises:
         ValueError: it does not agree with its digest.
     """
-    rows = connection.execute("SELECT facts, arrays, digest FROM creation").fetchall()
-    if len(rows) != 1 or digest(*rows[0][:2]) != rows[0][2]:
+    rows = connection.execute("SELECT facts, digest FROM creation").fetchall()
+    if len(rows) != 1 or digest(rows[0][0]) != rows[0][1]:
         raise ValueError("the creation is not as it was written")
-    return Creation.from_json(rows[0][0]), unpack(rows[0][1])
+    return Creation.from_json(rows[0][0])
 
 
 def read_position(state: StateFile) -> Position:
@@ -238,12 +239,6 @@ def read_step(state: StateFile, step: int) -> ClosedStep | None:
     return next(iter(read_steps(state, step, step)), None)
 
 
-def rows_a_step(state: StateFile, step: int) -> int:
-    """How many numbers a closed step released."""
-    with state.guarded() as connection:
-        return int(connection.execute("SELECT count(*) FROM released WHERE step = ?", (step,)).fetchone()[0])
-
-
 def read_ends(state: StateFile, last: int) -> Int64Array:
     """The ends of the closed steps up to one, as boundary values, shape (last,); raises `EngineError` on damage."""
     with state.guarded() as connection:
@@ -256,25 +251,15 @@ def read_ends(state: StateFile, last: int) -> Int64Array:
 
 def read_released(state: StateFile, steps: list[ClosedStep], *, grouped: bool) -> pa.Table:
     """The released rows of some steps that follow each other, each checked; raises `EngineError` on damage."""
-    names = (*GIVEN, CELL) if grouped else GIVEN
-    listed = ", ".join(f'"{name}"' for name in names)
     with state.guarded() as connection:
-        rows = connection.execute(
-            f"SELECT step, {listed} FROM released WHERE step BETWEEN ? AND ? ORDER BY step, place",
-            (steps[0].step, steps[-1].step),
+        found = connection.execute(
+            "SELECT rows FROM released WHERE step BETWEEN ? AND ? ORDER BY step", (steps[0].step, steps[-1].step)
         ).fetchall()
-    of_step, *columns = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
-    try:
-        given = _typed({name: list(column) for name, column in zip(names, columns, strict=True)})
-    except (pa.ArrowException, KeyError, TypeError, ValueError):
-        raise damaged(state.path) from None
-    # Around pa.Table.slice by masks, which would import pandas.
-    places = np.array(of_step, dtype=np.int64)
-    for closed in steps:
-        low, high = np.searchsorted(places, [closed.step, closed.step + 1])
-        if rows_digest(closed.step, given.slice(int(low), int(high - low))) != closed.rows_digest:
-            raise damaged(state.path)
-    return given
+    kept = [rows for (rows,) in found]
+    if [digest(rows) for rows in kept] != [closed.rows_digest for closed in steps]:
+        raise damaged(state.path)
+    schema = _GROUPED if grouped else _ROWS
+    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(rows), schema) for rows in kept], schema)
 
 
 def release_id(creation: Creation, steps: list[ClosedStep]) -> str:
@@ -287,42 +272,14 @@ def release_id(creation: Creation, steps: list[ClosedStep]) -> str:
     return digest(creation.state_id, steps[0].step, steps[-1].step, *parts)[:32]
 
 
-# --- Rows and digests -------------------------------------------------------------------------------------------------
+# --- Bytes and digests ------------------------------------------------------------------------------------------------
 
 
-def given_rows(rows: pa.Table) -> pa.Table:
-    """The columns that a mechanism gives, in their types and as the database keeps them; with groups their codes last.
-
-    A database has one zero: adding it turns the other one into it.
-    """
-    names = (*GIVEN, CELL) if CELL in rows.column_names else GIVEN
-    columns = {name: rows[name].combine_chunks() for name in names}
-    return _typed(columns | {name: pa.array(_numbers(rows[name], "float64") + 0.0) for name in _REAL})
-
-
-def _typed(columns: Mapping[str, Any]) -> pa.Table:
-    schema = _SCHEMA.append(pa.field(CELL, pa.int32())) if CELL in columns else _SCHEMA
-    values = dict(columns)
-    if isinstance(values["complete"], list):
-        values["complete"] = [{0: False, 1: True}[value] for value in values["complete"]]
-    table = pa.table({name: pa.array(values[name], schema.field(name).type) for name in schema.names}, schema=schema)
-    if any(column.null_count for column in table.columns):
-        raise ValueError("a value is missing")
-    return table
-
-
-def rows_digest(step: int, rows: pa.Table) -> str:
-    """A digest of released rows, to the last bit."""
-    texts = ["\n".join(rows[name].to_pylist()) for name in _TEXTS]
-    numbers = [_numbers(rows[name]).tobytes() for name in (*_WHOLE, "complete")]
-    numbers += [_numbers(rows[name], "float64").tobytes() for name in _REAL]
-    numbers += [_numbers(rows[name]).tobytes() for name in rows.column_names if name == CELL]
-    return digest(step, rows.num_rows, *texts, *numbers)
-
-
-def _numbers(column: pa.ChunkedArray, kind: str = "int64") -> np.ndarray:
-    # By DLPack: to_numpy would import pandas.
-    return np.from_dlpack(column.cast(kind).combine_chunks())
+def rows_to_bytes(rows: pa.Table) -> bytes:
+    """The rows of a step as they are kept, to the last bit: one Arrow record batch without its schema."""
+    schema = _GROUPED if CELL in rows.column_names else _ROWS
+    (batch,) = rows.cast(schema).combine_chunks().to_batches()
+    return bytes(batch.serialize().to_pybytes())
 
 
 def pack(arrays: Arrays) -> bytes:

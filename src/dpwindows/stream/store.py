@@ -30,7 +30,7 @@ from dpwindows.ledger.database import DURABLE, Kind, opened, require_kind
 from dpwindows.ledger.journal import require_current_journal, require_one_name
 
 _TABLES = (
-    "CREATE TABLE creation (facts TEXT NOT NULL, arrays BLOB NOT NULL, digest TEXT NOT NULL)",
+    "CREATE TABLE creation (facts TEXT NOT NULL, digest TEXT NOT NULL)",
     """CREATE TABLE position (
         step INTEGER NOT NULL, token TEXT NOT NULL, kind TEXT, parts TEXT NOT NULL, working BLOB NOT NULL,
         digest TEXT NOT NULL)""",
@@ -38,11 +38,7 @@ _TABLES = (
         step INTEGER PRIMARY KEY, ends INTEGER NOT NULL, fingerprint TEXT NOT NULL, token TEXT NOT NULL,
         released_at TEXT NOT NULL, versions TEXT NOT NULL, call_first INTEGER NOT NULL, call_last INTEGER NOT NULL,
         moved TEXT NOT NULL, rows_digest TEXT NOT NULL, digest TEXT NOT NULL)""",
-    """CREATE TABLE released (
-        step INTEGER NOT NULL, place INTEGER NOT NULL, "window" TEXT NOT NULL, measure TEXT NOT NULL,
-        k INTEGER NOT NULL, first_step INTEGER NOT NULL, last_step INTEGER NOT NULL, complete INTEGER NOT NULL,
-        estimate REAL NOT NULL, std_error REAL NOT NULL, bias_bound REAL NOT NULL, lower REAL NOT NULL,
-        upper REAL NOT NULL, cell INTEGER, PRIMARY KEY (step, place)) WITHOUT ROWID""",
+    "CREATE TABLE released (step INTEGER PRIMARY KEY, rows BLOB NOT NULL)",
 )
 # "dpws" in the header's field for the application.
 _SQLITE = b"SQLite format 3\0"

@@ -38,17 +38,18 @@ from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
 from dpwindows.stream import creating, publishing, records
 from dpwindows.stream.calls import (
+    MOST_STEPS,
     LatePolicy,
     LaterPolicy,
     Task,
     find_task,
     moved_fingerprint,
+    require_few,
     require_policies,
 )
 from dpwindows.stream.closing import close_step
 from dpwindows.stream.engine import Engine
 from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over
-from dpwindows.stream.limits import MOST_STEPS, require_few
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.publishing import Gate
 from dpwindows.stream.records import Call, Creation
@@ -131,13 +132,11 @@ class Stream:
         creating.require_new(target)
         timeline = Timeline.of_length(start, plan.horizon or 1, step, time_zone)
         _require_calendar(plan, timeline)
-        values, arrays = Mechanism.of_plan(plan).stored()
         creation = Creation(
             state_id=secrets.token_hex(16),
             secret=secrets.token_hex(16),
             token=secrets.token_hex(16),
             described=plan.describe(),
-            mechanism=values,
             columns=EventColumns(
                 *(item, time, count, time_format, csv_layout(delimiter, columns), item_type, plan.grouping)
             ),
@@ -145,15 +144,12 @@ class Stream:
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],
             time_zone=time_zone,
-            horizon=plan.horizon,
             ledger=None if ledger is None else (str(Path(ledger.path).resolve()), ledger.dataset),
-            made_with=__version__,
         )
 
         creating.create_state(
             target,
             creation,
-            arrays,
             pay=lambda: None if ledger is None else publishing.spend(ledger, plan, creation),
             is_paid=lambda state_id: ledger is not None and ledger.knows(state_id),
         )
@@ -242,7 +238,7 @@ class Stream:
             require_policies(late, later, self._mechanism.unit)
             self._gate.clear(self._position)
             task = self._task(timeline)
-            require_few(task.last - task.closed, max_steps, records.rows_a_step(self._state, task.closed))
+            require_few(task.last - task.closed, max_steps)
             if events is None and not empty and not task.finished:
                 raise InputError(
                     f"the steps up to {timeline.end} are not all closed: give their events, or say that there were "
@@ -390,13 +386,13 @@ def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:
 def _restored(state: StateFile) -> tuple[Creation, Mechanism]:
     try:
         with state.guarded() as connection:
-            creation, arrays = records.read_creation(connection)
+            creation = records.read_creation(connection)
     except ValueError:
         raise damaged(state.path) from None
     try:
-        return creation, Mechanism.restored(creation.mechanism, arrays)
+        return creation, Mechanism.of(creation.metadata(1))
     except (*BAD_VALUES, ValueError, BudgetExceededError) as error:
         raise InputError(
             f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "
-            f"{creation.made_with}: {error}"
+            f"{creation.described['versions']['dpwindows']}: {error}"
         ) from error

@@ -103,8 +103,8 @@ MUTANTS = [
     Mutant(
         "A stream pays for the instants of one column, and its dataset knows them as those of another.",
         "stream/publishing.py",
-        "asked, columns = asked_of(plan), creation.columns",
-        "asked, columns = asked_of(plan), type(creation.columns)(creation.columns.item, creation.columns.time)",
+        "plan.unit, timeline, creation.columns, endless",
+        "plan.unit, timeline, type(creation.columns)(creation.columns.item, creation.columns.time), endless",
         f"{ONE_READING}test_a_stream_and_a_release_of_one_dataset_know_one_column_by_one_place",
     ),
     Mutant(
@@ -130,9 +130,9 @@ MUTANTS = [
     ),
     Mutant(
         "Where items are protected, all groups of an item are released for the price of one.",
-        "stream/mechanism.py",
-        'float.fromhex(entry["scale"]), groups))',
-        'float.fromhex(entry["scale"])))',
+        "plan/rebuilt.py",
+        'float(noise["scale"]), groups)',
+        'float(noise["scale"]))',
         "tests/stream/test_groups.py::test_a_stream_with_groups_is_within_its_claim_over_every_neighbour",
     ),
     Mutant(
@@ -243,7 +243,7 @@ MUTANTS = [
     Mutant(
         "A creation that failed after it was paid for is paid for again when it is repeated.",
         "stream/creating.py",
-        "        draft = _paid_draft(path, creation, arrays, is_paid)",
+        "        draft = _paid_draft(path, creation, is_paid)",
         "        draft = None",
         f"{CREATE}test_what_was_paid_for_and_not_named_is_named_by_the_next_call",
     ),

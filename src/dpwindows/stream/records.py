@@ -278,8 +278,9 @@ def release_id(creation: Creation, steps: list[ClosedStep]) -> str:
 def rows_to_bytes(rows: pa.Table) -> bytes:
     """The rows of a step as they are kept, to the last bit: one Arrow record batch without its schema."""
     schema = _GROUPED if CELL in rows.column_names else _ROWS
-    (batch,) = rows.cast(schema).combine_chunks().to_batches()
-    return bytes(batch.serialize().to_pybytes())
+    # A step that ends no window has no rows.
+    batches = rows.cast(schema).combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema)]
+    return bytes(batches[0].serialize().to_pybytes())
 
 
 def pack(arrays: Arrays) -> bytes:

@@ -165,14 +165,13 @@ cumulative
 rolling:2
     alone; Gaussian Laplace; endless: windows-on-lines | = | - | -
     alone; Gaussian Laplace; release stream: windows-on-lines | = | = | =
-    differences; Laplace; endless: rolling-differences-event | rolling-differences-period 1.50 | - | -
-    differences; Laplace; release stream: rolling-differences-event | rolling-differences-period 1.50 |
-        rolling-differences-item 1.64 | = 1.25
+    differences; Laplace; endless: rolling-differences | = 1.50 | - | -
+    differences; Laplace; release stream: rolling-differences | = 1.50 | = 1.64 | = 1.25
     rough; Gaussian; endless: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | - | -
     rough; Gaussian; release stream: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | = 1.08 |
         rolling-patterns-presence 1.09
-    smooth; Gaussian; endless: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | - | -
-    smooth; Gaussian; release stream: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | = 1.09 |
+    smooth; Gaussian; endless: rolling-filter 1.03 | rolling-patterns-period 1.29 | - | -
+    smooth; Gaussian; release stream: rolling-filter 1.03 | rolling-patterns-period 1.29 | = 1.09 |
         rolling-patterns-presence 1.16
     offset; Gaussian; release stream: - | - | - | rolling-offset-filter-presence 1.74
     triangle; Gaussian; release stream: - | - | - | rolling-offset-presence 2.69

@@ -21,10 +21,9 @@ from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Question, ask
-from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.families.norms import autocorrelation
 from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes, neighbour_bound
-from dpwindows.kernel.families.runs import most_runs
+from dpwindows.kernel.families.runs import changed_runs
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.rules import Case, rule
@@ -82,12 +81,11 @@ def rolling_offset_filter_add_remove_l2(case: Case) -> int | None:
 def _sum_over_thresholds(case: Case, norm: OffsetNorm, kind: str) -> int:
     """The bounds of all thresholds; for each, prices and the widest gap are asked for."""
     total = 0
-    for k in case.thresholds:
-        runs = runs_by_rule(case.rule, k, most_runs(k, case.length, case.horizon))
-        places = places_by_rule(case.rule, k, case.length, case.horizon)
-        question = Question(kind, k, ())
-        shortest = case.reach if k == 1 else 1
-        total += priced_ones_bound(list(norm.lags), norm.offset, runs, places, shortest, question, case.advise)
+    for k, change in zip(case.thresholds, changed_runs(case) or (), strict=True):
+        question, shortest = Question(kind, k, ()), case.reach if k == 1 else 1
+        total += priced_ones_bound(
+            list(norm.lags), norm.offset, change.most, change.places, shortest, question, case.advise
+        )
     return norm.rounded(total, len(case.thresholds))
 
 

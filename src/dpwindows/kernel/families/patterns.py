@@ -20,11 +20,11 @@ from dpwindows.kernel.families.changes_of_two_counts import (
     priced_changes,
     two_runs_bound,
 )
-from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.families.counted_by_rule import runs_by_rule
 from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
 from dpwindows.kernel.families.offset_patterns import priced_ones_bound
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
-from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed_runs
+from dpwindows.kernel.families.runs import affected_ends, changed_runs, most_runs, most_signed_runs
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
 from dpwindows.kernel.families.waves import waves_bound
 from dpwindows.kernel.maps.filters import Filter
@@ -106,9 +106,8 @@ def rolling_patterns_add_remove_l2(case: Case) -> int | None:
     taps, steps, total = case.measured.taps, case.steps, 0
     if steps is None or (has_contracting_signs(taps) and steps > LONGEST_CHAIN):
         return None
-    for k in case.thresholds:
-        runs = runs_by_rule(case.rule, k, most_runs(k, case.length, steps))
-        places = places_by_rule(case.rule, k, case.length, steps)
+    for k, change in zip(case.thresholds, changed_runs(case) or (), strict=True):
+        runs, places = change.most, change.places
         shortest, lags = case.reach if k == 1 else 1, Lags.of(taps, steps, runs)
         question = Question("rolling-patterns-presence", k, ())
         least = _least_of_both(lags, runs, shortest, question, case.advise) << lags.shift

@@ -67,9 +67,9 @@ def test_runs_bound_is_the_best_split(gaps: bool) -> None:
                 if count >= 4:
                     break
             if most <= 4:
-                assert norms_of.runs_bound(norms, most, length, gaps=gaps) == best
+                assert norms_of.runs_bound(norms, most, length, gaps=gaps, places=length) == best
             else:
-                assert norms_of.runs_bound(norms, most, length, gaps=gaps) >= best
+                assert norms_of.runs_bound(norms, most, length, gaps=gaps, places=length) >= best
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 12])

@@ -32,7 +32,6 @@ from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import name_of
 from dpwindows.strategies import BATCH
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.search.witnesses import with_witness
@@ -204,12 +203,12 @@ def test_no_bound_is_looser_than_it_was(part: int) -> None:
 
 
 def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    apart, chained = rolling_filter_l2, patterns.rolling_patterns_add_remove_l2
+    by_name = {"rolling-filter": rolling_filter_l2, "rolling-patterns-presence": rolling_patterns_add_remove_l2}
     taps = (12, -5, -3, -1)
     for steps in (20, 21):
         asked = Rolling(4), Filter(taps), steps, (2,), ItemAddRemove()
         monkeypatch.setattr(patterns, "LONGEST_CHAIN", 21)
-        bounds = [(bound_of(one, *asked), name_of(one)) for one in (apart, chained)]
+        bounds = [(bound_of(one, *asked), name) for name, one in by_name.items()]
         monkeypatch.setattr(patterns, "LONGEST_CHAIN", 20)
         problem = Problem(Rolling(4), steps, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
         design = with_witness(Design(problem, Series(Filter(taps)), "listed"))
@@ -217,4 +216,4 @@ def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkey
         assert charged == (min(bounds) if steps == 20 else bounds[0])
         # Taps that do not contract have no other bound.
         other = replace(design, shape=Series(Filter((12, 5, -3))))
-        assert other.certificate.proof == name_of(chained)
+        assert other.certificate.proof == "rolling-patterns-presence"

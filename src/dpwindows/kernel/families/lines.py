@@ -250,7 +250,8 @@ def cumulative_filter_event_l2(case: Case) -> int | None:
     """
     if case.steps is None or not has_contracting_signs(case.measured.taps):
         return None
-    return runs_bound(interval_norms(case.measured.taps, case.steps), len(case.thresholds), case.steps, gaps=False)
+    norms, steps = interval_norms(case.measured.taps, case.steps), case.steps
+    return runs_bound(norms, len(case.thresholds), steps, gaps=False, places=steps)
 
 
 @rule(

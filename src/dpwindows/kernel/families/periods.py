@@ -37,6 +37,9 @@ from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, 
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import ALL_UNITS, ITEM_UNITS, Case, certify, rule
 
+# The most steps that a period may have: bounds are worked out for each.
+LONGEST_PERIOD = 1 << 20
+
 
 @dataclass(frozen=True)
 class SeriesInPeriods(StepShape):
@@ -49,6 +52,9 @@ class SeriesInPeriods(StepShape):
         last: the step after which there are no more, None if there is no end: it cuts the last window.
         continued: in a release, measure the counts to date of all periods as far as the longest period, continued by
             their last value. Otherwise the map has a row for each position, and those beyond a period are left out.
+
+    Raises:
+        ValueError: periods are too long, or continued is neither yes nor no.
     """
 
     map: IntegerMap
@@ -56,6 +62,10 @@ class SeriesInPeriods(StepShape):
     most: int
     last: int | None
     continued: bool = False
+
+    def __post_init__(self) -> None:
+        if self.most > LONGEST_PERIOD or type(self.continued) is not bool:
+            raise ValueError(f"periods have at most {LONGEST_PERIOD} steps, and are continued or not, got {self}")
 
     @classmethod
     def of_release(cls, window: PeriodFamily, steps: int, measured: IntegerMap, *, continued: bool) -> SeriesInPeriods:

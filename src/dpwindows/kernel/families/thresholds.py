@@ -36,8 +36,7 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.queries import Rolling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.advice import Advise, Question, ask
-from dpwindows.kernel.certificate import Certificate
+from dpwindows.kernel.advice import Question, ask
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.families.offset_patterns import OffsetNorm, matrix_norm, offset_norm
 from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes
@@ -45,8 +44,7 @@ from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap, Memory
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import ITEM_UNITS, Case, certify, rule
+from dpwindows.kernel.rules import ITEM_UNITS, Case, rule
 
 # Values by number of places: exact integers, whose sums fit into their type, or floats.
 Values = NDArray[Any]
@@ -59,14 +57,9 @@ class SeriesByThreshold(StepShape):
     thresholds: tuple[int, ...]
     maps: tuple[IntegerMap, ...]
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of all maps together.
-
-        Raises:
-            NotCertifiedError: no proof covers them, or the shape is one for other thresholds.
-        """
-        case = Case(problem, self, horizon, advise)
-        return Certificate(*certify(case), moved=case.horizon)
+    def moved(self, case: Case) -> int:
+        """As many as there are steps."""
+        return case.horizon
 
     def at(self, k: int) -> Series:
         return self._at[k]

@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import RollingTogether, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify, rule
+from dpwindows.kernel.rules import Case, rule
 
 Objects = NDArray[np.object_]
 
@@ -71,15 +68,9 @@ class Together(StepShape):
     lengths: tuple[int, ...]
     map: MatrixFilter
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the filter on all lengths.
-
-        Raises:
-            NotCertifiedError: no proof covers it.
-        """
-        # Changes of max W ends reach as many numbers further as the filter remembers.
-        ends = min(MOST_STEPS if horizon is None else horizon, max(self.lengths) + self.map.memory)
-        return Certificate(*certify(Case(problem, self, horizon, advise)), ends * len(self.lengths))
+    def moved(self, case: Case) -> int:
+        """Changes of max W ends reach as many numbers further as the filter remembers."""
+        return min(case.steps or MOST_STEPS, max(self.lengths) + self.map.memory) * len(self.lengths)
 
     def reach(self, window: WindowFamily) -> int:
         """The longest window."""

@@ -222,15 +222,15 @@ MUTANTS = [
     Mutant(
         "The discrete Gaussian is charged as if it were the continuous one.",
         "kernel/accounting.py",
-        "total = delta + (1 + growth) * _ball(eta)",
+        "total = delta + (1 + growth) * ball_of(eta)",
         "total = delta",
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
     ),
     Mutant(
         "The lattice term is added to delta without its factor.",
         "kernel/accounting.py",
-        "total = delta + (1 + growth) * _ball(eta)",
-        "total = delta + _ball(eta)",
+        "total = delta + (1 + growth) * ball_of(eta)",
+        "total = delta + ball_of(eta)",
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
     ),
     Mutant(

@@ -134,11 +134,7 @@ def _changes(problem: Problem, horizon: int) -> tuple[int, list[_Runs]]:
         return reach, [_signed_runs(k, length, span, reach, rule) for k in thresholds]
     changes = changed_runs(Case(problem, None, horizon, from_witness({}))) or []
     reach = changes[0].within
-    return reach, [_as_many_as_fit(one.most, one.places, reach, gaps=one.gaps) for one in changes]
-
-
-def _as_many_as_fit(runs: int, places: int, reach: int, *, gaps: bool) -> _Runs:
-    return _Runs(len(_splits(runs, reach, places, gaps=gaps)[0]), min(places, reach), gaps)
+    return reach, [_Runs(one.most, one.places, one.gaps) for one in changes]
 
 
 def _runs_cost(norms: FloatArray, reach: int, runs: _Runs) -> float:
@@ -169,7 +165,7 @@ def _signed_runs(k: int, length: int, span: int, reach: int, rule: CountingRule)
     turn, make runs of `W / (2k-1)`. Where the span is short there are turns in its first and last places only.
     """
     runs = min(most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
-    plain = _as_many_as_fit(runs if 2 * span > length else k, reach, reach, gaps=False)
+    plain = _Runs(runs if 2 * span > length else k, reach, gaps=False)
     if span == 1:
         return plain
     if span > length:

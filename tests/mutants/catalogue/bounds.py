@@ -64,9 +64,9 @@ MUTANTS = [
     ),
     Mutant(
         "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
-        "kernel/families/lines.py",
-        "affected_ends(case.length, span, case.steps)",
-        "affected_ends(case.length, span, 4096)",
+        "kernel/families/runs.py",
+        "affected_ends(case.length, case.span, case.steps)",
+        "affected_ends(case.length, case.span, 4096)",
         "tests/stream/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
     ),
     Mutant(
@@ -79,9 +79,9 @@ MUTANTS = [
     ),
     Mutant(
         "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
-        "kernel/families/lines.py",
-        "affected_ends(case.length, span, case.steps)",
-        "max(1, affected_ends(case.length, span, case.steps) - 1)",
+        "kernel/families/runs.py",
+        "affected_ends(case.length, case.span, case.steps)",
+        "max(1, affected_ends(case.length, case.span, case.steps) - 1)",
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
@@ -305,8 +305,8 @@ MUTANTS = [
     Mutant(
         "Exactly k is measured under the bound of at least k.",
         "kernel/families/runs.py",
-        "runs = min(sum(case.thresholds), case.reach)",
-        "runs = min(case.thresholds[0], case.reach)",
+        "runs = min(sum(case.thresholds), within)",
+        "runs = min(case.thresholds[0], within)",
         f"{CELLS}[4-(1, 2)]",
     ),
     Mutant(

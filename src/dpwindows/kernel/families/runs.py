@@ -122,13 +122,13 @@ def changed_runs(case: Case) -> list[Runs] | None:
     threshold, of one sign if L = 1. By a rule of counting f has fewer runs and places, and g at most twice as many
     (`counted_by_rule`). QED.
     """
-    length, rule, unit = case.length, case.rule, case.problem.unit
-    if isinstance(unit, EventLevel):
-        runs = min(sum(case.thresholds), case.reach)
-        return [Runs(runs, case.reach, case.reach, gaps=len(case.thresholds) == 1, signed=False)]
     if case.span is None:
         return None
-    items, within, changes = (2 if case.formal else 1), affected_ends(length, case.span, case.steps), []
+    length, rule, within = case.length, case.rule, affected_ends(case.length, case.span, case.steps)
+    if isinstance(case.problem.unit, EventLevel):
+        runs = min(sum(case.thresholds), within)
+        return [Runs(runs, within, within, gaps=len(case.thresholds) == 1, signed=False)]
+    items, changes = 2 if case.formal else 1, []
     for k in case.thresholds:
         runs = most_signed_runs(k, length, case.span) if case.formal else most_runs(k, length, within)
         runs = min(runs, within, items * runs_by_rule(rule, k, within))

@@ -36,7 +36,7 @@ proportional to its weight. *That this is at most 1:* in block 0, r is at most W
 falls by `ln 2` over W by (2): by concavity phi lies below it beyond, so `phi(r) <= phi(m) - j ln 2`. QED.
 
 (1) and (2) are proved in ball arithmetic before the first draw. Whether a proposal is taken is decided by the bits of a
-uniform number, of which more are drawn until balls of growing precision tell which side of the probability it is on. No
+uniform number: more bits are drawn until balls of growing precision tell on which side of the probability it lies. No
 floating-point number decides anything, but for where the search for m and W begins. All random bits are those of the
 operating system (`secrets`), which no seed decides.
 """

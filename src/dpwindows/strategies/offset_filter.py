@@ -175,7 +175,7 @@ def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[F
 
 
 def _thinned(values: np.ndarray, count: int) -> list[int]:
-    """At most so many of some values, dense at the lower end, the last always among them."""
+    """At most `count` of some values, dense at the lower end, the last always among them."""
     if not len(values):
         return []
     places = np.unique(np.rint(np.geomspace(1, len(values), count)).astype(int)) - 1

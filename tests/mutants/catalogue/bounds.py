@@ -58,7 +58,7 @@ MUTANTS = [
     Mutant(
         "What is taken off every window's number for each item is not charged outside its gaps.",
         "kernel/families/gaps.py",
-        "(measured.rows - 1) * measured.offset**2",
+        "(windows - 1) * measured.offset**2",
         "0 * measured.offset**2",
         f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
     ),

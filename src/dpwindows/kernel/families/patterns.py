@@ -42,7 +42,7 @@ _HIGHEST_PRICE = 1 << 58
 _PAIRED = 128
 # Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
 _CHAINED = 10_000_000
-# Ranges of so many parts of a period more than it are nearly all of it.
+# A period is nearly all of a range that is longer by no more than this part of the period.
 _NEARLY_ALL = 4
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.advice import Advise, Question, apart, ask
+from dpwindows.kernel.advice import Advise, Question, ask
 from dpwindows.kernel.families.changes_of_two_counts import (
     Held,
     held_changes,
@@ -151,7 +151,8 @@ def rolling_patterns_period_l2(case: Case) -> int | None:
         return None
     bounds = [_changed_within(case, span, case.advise)]
     if steps is not None and span < steps <= span + span // _NEARLY_ALL:
-        bounds.append(_changed_within(case, steps, apart(case.advise, "all steps")))
+        # Its questions are told apart from those about the span.
+        bounds.append(_changed_within(case, steps, lambda question: case.advise(replace(question, apart="all steps"))))
     return min(bounds)
 
 
@@ -181,8 +182,7 @@ def _changed_within(case: Case, span: int, advise: Advise) -> int:
             total += least if allowed == without else min(least, limited_bound(lags, held, 2 * allowed, advise))
         else:
             single = (span, min(length, places)) if span <= length else (1, 0)
-            runs = min(most_signed_runs(k, length, span), places)
-            runs = runs if allowed == without else min(runs, 2 * allowed)
+            runs = min(most_signed_runs(k, length, span), places, 2 * allowed)
             counts = TwoCounts(k, length, places, runs, single, span == steps)
             limits = [*_reach_limits(lags), (0, _HIGHEST_PRICE // places), (0, _HIGHEST_PRICE)]
             memory, near, start, change = ask(advise, replace(question, about=(lags, counts)), limits)

@@ -173,7 +173,7 @@ rolling:2
     smooth; Gaussian; endless: rolling-filter 1.03 | rolling-patterns-period 1.29 | - | -
     smooth; Gaussian; release stream: rolling-filter 1.03 | rolling-patterns-period 1.29 | = 1.09 |
         rolling-patterns-presence 1.16
-    offset; Gaussian; release stream: - | - | - | rolling-offset-filter-presence 1.74
+    offset; Gaussian; release stream: - | - | - | rolling-offset-presence 1.74
     triangle; Gaussian; release stream: - | - | - | rolling-offset-presence 2.69
 any
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -

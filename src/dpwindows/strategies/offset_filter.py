@@ -7,7 +7,7 @@ batch and continual release share it. Its three parameters are sought at the cos
 nearly the worst; the certificate is `rolling-offset-presence`.
 
 In many steps the factor is that of `L'(1 - c 11')L`, L the filter: `OffsetFilter`, a few integers for each step, with
-the certificate `rolling-offset-filter-presence`. Its noise is larger only near the end of the range.
+the same certificate. Its noise is larger only near the end of the range.
 """
 
 from __future__ import annotations

@@ -169,7 +169,8 @@ def rolling_differences_l1(case: Case) -> int | None:
     change than there are places in runs, each by 1 at most. At event level this is so of all thresholds together, as
     their supports are disjoint; otherwise L1 norms of thresholds add. QED.
     """
-    changes, measured = changed_runs(case), case.measured
+    measured: AnchoredDifferences = case.measured
+    changes = changed_runs(case)
     if changes is None:
         return None
     ends = 2 * sum(one.most for one in changes)

@@ -165,9 +165,9 @@ def test_a_stream_is_audited_step_by_step(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.kernel.families import lines
+    from dpwindows.kernel.families import runs
 
-    monkeypatch.setattr(lines, "affected_ends", lambda length, span, steps: 1)
+    monkeypatch.setattr(runs, "affected_ends", lambda length, span, steps: 1)
     asked = ("--window", "rolling:2", "--strategy", "direct", *EVENT, "--steps", "3")
     outcome = run("audit", *asked, "--exact", "--json")
     assert outcome.code == 1

@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 
 from dpwindows.ask.calendar import Calendar
-from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
@@ -109,7 +108,6 @@ class Draw:
 
 
 # More occurrences than any of these logs has: a rule that leaves everything.
-GENEROUS = CountingRule(max_occurrences=1000)
 
 
 def contracting_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpwindows.kernel.advice import Question, apart, ask, from_witness
+from dpwindows.kernel.advice import Question, ask, from_witness
 
 QUESTION = Question("some-bound", 2, ())
 LIMITS = [(1, 5), (-3, 0)]
@@ -21,7 +22,7 @@ def test_answers_are_looked_up_by_the_questions_key() -> None:
 def test_two_questions_of_one_kind_are_told_apart() -> None:
     advise = from_witness({"some-bound/2": (5, -3), "some-bound/2/again": (2, 0)})
     assert ask(advise, QUESTION, LIMITS) == (5, -3)
-    assert ask(apart(advise, "again"), QUESTION, LIMITS) == (2, 0)
+    assert ask(advise, replace(QUESTION, apart="again"), LIMITS) == (2, 0)
 
 
 def test_where_nobody_knows_an_answer_it_is_the_lowest() -> None:

@@ -23,14 +23,14 @@ from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
-from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
-from dpwindows.kernel.families.together import MatrixFilter, Together
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
@@ -100,8 +100,8 @@ def gaps(draw: Draw, steps: int) -> Design:
     # For fewer steps than there are it has no bound.
     weights = draw.weights(draw.one(steps, steps, max(1, steps - 1)))
     offset = draw.one(0, draw.whole(-3, 9))
-    made = GapFilter(draw.taps(steps + 1), weights, cast("int", offset), draw.whole(1, 20))
-    return Design(replace(problem, thresholds=cast("tuple[int, ...]", thresholds)), Gaps(made), "drawn")
+    made = Gaps(draw.taps(steps + 1), weights, cast("int", offset), draw.whole(1, 20))
+    return Design(replace(problem, thresholds=cast("tuple[int, ...]", thresholds)), made, "drawn")
 
 
 def steps_of_series(draw: Draw, steps: int) -> Design:
@@ -241,7 +241,7 @@ def not_whole() -> dict[str, Design]:
         "rows": StepDesign(month, Series(MatrixCounter(halves)), "", horizon=4),
         # One number in an array wraps in the bound; arrays can be changed once they are certified.
         "a unit in an array": Design(month, Series(Identity(np.array(1 << 32))), ""),  # type: ignore[arg-type]
-        "an offset in an array": Design(gaps, Gaps(GapFilter((8, -4), (3,) * 4, np.array(1 << 32), 9)), ""),  # type: ignore[arg-type]
+        "an offset in an array": Design(gaps, Gaps((8, -4), (3,) * 4, np.array(1 << 32), 9), ""),  # type: ignore[arg-type]
         "nested taps in an array": Design(
             asked(AnyWindow(), GAUSSIAN),
             Nested(4, wrapping),  # type: ignore[arg-type]
@@ -252,7 +252,7 @@ def not_whole() -> dict[str, Design]:
             Crossed(4, (np.int64(8), np.int64(-4)), (4, 4, 4, 4)),  # type: ignore[arg-type]
             "",
         ),
-        "taps in an array": Design(gaps, Gaps(GapFilter(np.array([8, -4]), (3,) * 4, 0, 9)), ""),  # type: ignore[arg-type]
+        "taps in an array": Design(gaps, Gaps(np.array([8, -4]), (3,) * 4, 0, 9), ""),  # type: ignore[arg-type]
         "matrices for each threshold": Design(
             pair, SeriesByThreshold(pair.thresholds, (MatrixCounter(halves),) * 2), ""
         ),
@@ -287,9 +287,9 @@ def other_numbers(four: Any) -> dict[str, Design]:
         "a tap": Design(rolling, Series(Filter((four, -1))), ""),
         "a tap for every start": Design(item, Starts(4, Filter((four, -1))), ""),
         "a tap of what is nested": Design(asked(AnyWindow(4), GAUSSIAN), Nested(4, (four, -1)), ""),
-        "a tap of several lengths": StepDesign(both, Together((2, 4), MatrixFilter(2, (four, 0, 0, 4))), "", horizon=4),
-        "one of several lengths": StepDesign(both, Together((2, four), MatrixFilter(2, (4, 0, 0, 4))), "", horizon=4),
-        "a tap over gaps": Design(item, Gaps(GapFilter((four, -1), (3,) * 4, 0, 9)), ""),
+        "a tap of several lengths": StepDesign(both, Together((2, 4), (four, 0, 0, 4)), "", horizon=4),
+        "one of several lengths": StepDesign(both, Together((2, four), (4, 0, 0, 4)), "", horizon=4),
+        "a tap over gaps": Design(item, Gaps((four, -1), (3,) * 4, 0, 9), ""),
         "a unit": Design(rolling, Series(Identity(four)), ""),
         "a weight of a tree": Design(asked(Cumulative(), LAPLACE), Series(CausalTree(2, (four,))), ""),
         "the horizon": StepDesign(asked(Cumulative(), GAUSSIAN), Series(Filter((5, -1))), "", horizon=four),
@@ -405,7 +405,7 @@ def forged() -> dict[str, Design]:
     """Designs of maps whose numbers were changed behind the back of what makes them: by name."""
     presence, week = asked(Cumulative(), LAPLACE, ItemAddRemove()), asked(Rolling(2), LAPLACE)
     tree, spaced, alone, endless = CausalTree(2, (1, 1)), AnchoredDifferences(1, 5, 4), Identity(3), EndlessCounter(9)
-    gaps = GapFilter((8, -4), (3,) * 4, 0, 9)
+    gaps = Gaps((8, -4), (3,) * 4, 0, 9)
     for held, name, value in (
         (tree, "weights", (9, -8)),
         (spaced, "anchor_weight", -4),
@@ -419,7 +419,7 @@ def forged() -> dict[str, Design]:
         "anchors that cancel": Design(week, Series(spaced), ""),
         "a negative lattice": Design(week, Series(alone), ""),
         "too fine a lattice": Design(replace(presence, law=GAUSSIAN), Series(endless), ""),
-        "no total": Design(asked(AnyWindow(), GAUSSIAN, ItemLevel()), Gaps(gaps), ""),
+        "no total": Design(asked(AnyWindow(), GAUSSIAN, ItemLevel()), gaps, ""),
     }
 
 

@@ -26,7 +26,6 @@ from dpwindows.kernel.groups import (
     groups_of_a_changed_item,
 )
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import name_of
 from dpwindows.strategies import candidates, joint_noise
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import CumulativeTree
@@ -136,10 +135,10 @@ def truth(design: Design, by: Grouping, level: Level, most: int) -> int:
 WINDOWS: list[WindowFamily] = [Cumulative(), Rolling(2), AnyWindow()]
 LAWS: list[Law] = [GAUSSIAN, LAPLACE]
 PROOFS = {
-    EventLevel: name_of(alike_in_groups),
-    ItemAddRemove: name_of(alike_in_groups),
-    ItemLevel: name_of(groups_of_a_changed_item),
-    ItemPerPeriod: name_of(alike_in_groups),
+    EventLevel: "alike-in-groups",
+    ItemAddRemove: "alike-in-groups",
+    ItemLevel: "groups-of-a-changed-item",
+    ItemPerPeriod: "alike-in-groups",
 }
 # Steps, groups, and the most occurrences of one item in a step in a group.
 SIZES = [(2, 3, 1), (3, 2, 1)]

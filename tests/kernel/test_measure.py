@@ -38,14 +38,14 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogethe
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
+from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
-from dpwindows.kernel.families.together import MatrixFilter, Together
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
@@ -281,13 +281,13 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
     def designs(
         one: type[Identity],
         taps: type[Filter],
-        two: type[MatrixFilter],
+        two: type[Together],
         tree: type[RangeTree],
         tents: type[TentTree],
         rows: type[MatrixCounter],
     ) -> tuple[Design, ...]:
         counter = rows(np.tril(np.ones((8, 8), dtype=np.int64)))
-        together = Together((1, 2), two(2, (1, 0, 0, 1)))
+        together = two((1, 2), (1, 0, 0, 1))
         to_date, changed = (replace(problem(Cumulative()), unit=unit) for unit in (ItemAddRemove(), ItemLevel()))
         return (
             Design(problem(Rolling(2)), Series(one()), "loud"),
@@ -305,11 +305,11 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
         )
 
     pairs = zip(
-        designs(Identity, Filter, MatrixFilter, RangeTree, TentTree, MatrixCounter),
+        designs(Identity, Filter, Together, RangeTree, TentTree, MatrixCounter),
         designs(
             louder(Identity, "encode"),
             louder(Filter, "encode"),
-            louder(MatrixFilter, "encode_step"),
+            louder(Together, "encode_step"),
             louder(RangeTree, "encode"),
             louder(TentTree, "encode"),
             louder(MatrixCounter, "row"),
@@ -318,10 +318,10 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
     )
     for own, loud in pairs:
         measure([Measurement(own, own.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8), admitted=ADMITTED)
-        with pytest.raises(NotCertifiedError):
+        with pytest.raises(ValueError, match=r"no proof covers|its own shapes only, not LouderTogether"):
             measure([Measurement(loud, loud.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8), admitted=ADMITTED)
     with pytest.raises(ValueError, match="read-only"):
-        MatrixFilter(2, (1, 0, 0, 1)).matrices[0] *= 1000
+        Together((1, 2), (1, 0, 0, 1)).matrices[0] *= 1000
 
 
 def test_no_more_steps_are_measured_than_are_charged_for() -> None:

@@ -165,16 +165,15 @@ cumulative
 rolling:2
     alone; Gaussian Laplace; endless: windows-on-lines | = | - | -
     alone; Gaussian Laplace; release stream: windows-on-lines | = | = | =
-    differences; Laplace; endless: rolling-differences-event | rolling-differences-period 1.50 | - | -
-    differences; Laplace; release stream: rolling-differences-event | rolling-differences-period 1.50 |
-        rolling-differences-item 1.64 | = 1.25
+    differences; Laplace; endless: rolling-differences | = 1.50 | - | -
+    differences; Laplace; release stream: rolling-differences | = 1.50 | = 1.64 | = 1.25
     rough; Gaussian; endless: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | - | -
     rough; Gaussian; release stream: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | = 1.08 |
         rolling-patterns-presence 1.09
-    smooth; Gaussian; endless: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | - | -
-    smooth; Gaussian; release stream: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | = 1.09 |
+    smooth; Gaussian; endless: rolling-filter 1.03 | rolling-patterns-period 1.29 | - | -
+    smooth; Gaussian; release stream: rolling-filter 1.03 | rolling-patterns-period 1.29 | = 1.09 |
         rolling-patterns-presence 1.16
-    offset; Gaussian; release stream: - | - | - | rolling-offset-filter-presence 1.74
+    offset; Gaussian; release stream: - | - | - | rolling-offset-presence 1.74
     triangle; Gaussian; release stream: - | - | - | rolling-offset-presence 2.69
 any
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
@@ -210,33 +209,33 @@ any:2
     starts tree; Laplace; endless: - | windows-on-lines 1.77 | - | -
     starts tree; Laplace; release stream: - | windows-on-lines 1.77 | = 1.91 | = 1.12
 tumbling:3
-    alone; Gaussian Laplace; endless: tumbling-periods | = 2.00 | - | -
-    alone; Gaussian Laplace; release stream: tumbling-periods | = | = | =
-    differences; Laplace; endless: tumbling-periods 2.50 | = 4.50 | - | -
-    differences; Laplace; release stream: tumbling-periods 1.25 | = 1.29 | = 1.29 | = 1.25
-    rough; Gaussian; endless: tumbling-periods 3.50 | = 8.50 | - | -
-    rough; Gaussian; release stream: tumbling-periods 1.08 | = 1.18 | = 1.18 | = 1.18
-    smooth; Gaussian; endless: tumbling-periods 1.19 | = 2.63 | - | -
-    smooth; Gaussian; release stream: tumbling-periods 1.12 | = 1.03 | = 1.03 | = 1.36
-    offset; Gaussian; release: - | - | - | tumbling-periods 1.78
-    triangle; Gaussian; release: - | - | - | tumbling-periods 1.67
+    alone; Gaussian Laplace; endless: one-series-for-periods | = 2.00 | - | -
+    alone; Gaussian Laplace; release stream: one-series-for-periods | = | = | =
+    differences; Laplace; endless: one-series-for-periods 2.50 | = 4.50 | - | -
+    differences; Laplace; release stream: one-series-for-periods 1.25 | = 1.29 | = 1.29 | = 1.25
+    rough; Gaussian; endless: one-series-for-periods 3.50 | = 8.50 | - | -
+    rough; Gaussian; release stream: one-series-for-periods 1.08 | = 1.18 | = 1.18 | = 1.18
+    smooth; Gaussian; endless: one-series-for-periods 1.19 | = 2.63 | - | -
+    smooth; Gaussian; release stream: one-series-for-periods 1.12 | = 1.03 | = 1.03 | = 1.36
+    offset; Gaussian; release: - | - | - | one-series-for-periods 1.78
+    triangle; Gaussian; release: - | - | - | one-series-for-periods 1.67
 to-date:3
-    alone; Gaussian Laplace; endless: to-date-event | windows-on-lines 1.34 | - | -
-    alone; Gaussian Laplace; release: to-date-event | windows-on-lines 1.50 | = | =
-    alone; Gaussian Laplace; stream: to-date-event | windows-on-lines 1.34 | = 1.50 | = 1.50
-    endless; Gaussian; endless: to-date-event 4.81 | windows-on-lines 6.41 | - | -
-    endless; Gaussian; release: to-date-event 4.81 | windows-on-lines 5.60 | = 4.34 | = 2.49
-    endless; Gaussian; stream: to-date-event 4.81 | windows-on-lines 6.41 | = 4.81 | = 2.80
-    rough; Gaussian; endless: to-date-event 2.00 | windows-on-lines 1.09 | - | -
-    rough; Gaussian; release: to-date-event 2.00 | windows-on-lines 1.84 | = | =
-    rough; Gaussian; stream: to-date-event 2.00 | windows-on-lines 1.09 | = 1.84 | = 1.84
-    smooth; Gaussian; endless: to-date-event 1.18 | windows-on-lines 1.41 | - | -
-    smooth; Gaussian; release: to-date-event 1.18 | windows-on-lines 1.29 | = | =
-    smooth; Gaussian; stream: to-date-event 1.18 | windows-on-lines 1.41 | = 1.29 | = 1.29
-    tent; Laplace; release: to-date-event 1.50 | windows-on-lines 2.00 | = 1.50 | =
-    tree; Laplace; endless: to-date-event 1.43 | windows-on-lines 2.50 | - | -
-    tree; Laplace; release: to-date-event 1.43 | windows-on-lines 2.50 | = 1.54 | =
-    tree; Laplace; stream: to-date-event 1.43 | windows-on-lines 2.50 | = 1.82 | = 1.25
+    alone; Gaussian Laplace; endless: one-series-for-periods | windows-on-lines 1.34 | - | -
+    alone; Gaussian Laplace; release: one-series-for-periods | windows-on-lines 1.50 | = | =
+    alone; Gaussian Laplace; stream: one-series-for-periods | windows-on-lines 1.34 | = 1.50 | = 1.50
+    endless; Gaussian; endless: one-series-for-periods 4.81 | windows-on-lines 6.41 | - | -
+    endless; Gaussian; release: one-series-for-periods 4.81 | windows-on-lines 5.60 | = 4.34 | = 2.49
+    endless; Gaussian; stream: one-series-for-periods 4.81 | windows-on-lines 6.41 | = 4.81 | = 2.80
+    rough; Gaussian; endless: one-series-for-periods 2.00 | windows-on-lines 1.09 | - | -
+    rough; Gaussian; release: one-series-for-periods 2.00 | windows-on-lines 1.84 | = | =
+    rough; Gaussian; stream: one-series-for-periods 2.00 | windows-on-lines 1.09 | = 1.84 | = 1.84
+    smooth; Gaussian; endless: one-series-for-periods 1.18 | windows-on-lines 1.41 | - | -
+    smooth; Gaussian; release: one-series-for-periods 1.18 | windows-on-lines 1.29 | = | =
+    smooth; Gaussian; stream: one-series-for-periods 1.18 | windows-on-lines 1.41 | = 1.29 | = 1.29
+    tent; Laplace; release: one-series-for-periods 1.50 | windows-on-lines 2.00 | = 1.50 | =
+    tree; Laplace; endless: one-series-for-periods 1.43 | windows-on-lines 2.50 | - | -
+    tree; Laplace; release: one-series-for-periods 1.43 | windows-on-lines 2.50 | = 1.54 | =
+    tree; Laplace; stream: one-series-for-periods 1.43 | windows-on-lines 2.50 | = 1.82 | = 1.25
     triangle; Gaussian; release: - | - | - | windows-on-lines 1.12
     triangle; Gaussian; stream: - | - | - | windows-on-lines 5.06
 """

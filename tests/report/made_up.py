@@ -105,7 +105,7 @@ def about(**changed: Any) -> dict[str, Any]:
                 "strategy": "filter",
                 "parameters": {"alpha": 0.5, "bits": 20, "long": list(range(1000))},
                 "noise": {"law": "discrete Gaussian", "scale": 123.5, "unit": "lattice"},
-                "sensitivity": {"norm": "L2", "value": 2.5, "proof": "rolling-filter-event", "proved_in": "runs.py"},
+                "sensitivity": {"norm": "L2", "value": 2.5, "proof": "rolling-filter", "proved_in": "runs.py"},
                 "numbers_measured": 40,
                 "budget_share": 0.25,
             }

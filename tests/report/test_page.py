@@ -34,7 +34,7 @@ def test_page_says_guarantee_budget_errors_and_making() -> None:
         "discrete Gaussian",
         "scale 123.5",
         "L2 2.5",
-        "rolling-filter-event",
+        "rolling-filter",
         "25%",
         "0f1e2d3c",
         "dpwindows 0.1.0",

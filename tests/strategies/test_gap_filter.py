@@ -13,7 +13,7 @@ from dpwindows.audit.encoding import audit_encoding
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, crossed_counters, gap_filter
 from dpwindows.strategies.scoring import score
@@ -63,7 +63,7 @@ def test_crossed_counters_err_ever_more_as_ranges_grow() -> None:
 
 def test_counts_beyond_64_bits_are_encoded_exactly() -> None:
     """By definition: every window with those that contain it, in Python's integers."""
-    found = GapFilter((1 << 20, -(1 << 19), -9), (3, 1 << 20, 7), -5, 1 << 22)
+    found = Gaps((1 << 20, -(1 << 19), -9), (3, 1 << 20, 7), -5, 1 << 22)
     exact = np.array([[1 << 40, 1 << 41, 1 << 42], [0, 1 << 39, 1 << 41], [0, 0, 5]])
     items, taps = 1 << 42, found.taps
     expected = [
@@ -74,7 +74,7 @@ def test_counts_beyond_64_bits_are_encoded_exactly() -> None:
         for b in range(a, 3)
     ]
     expected[2] = (1 << 22) * items
-    assert [int(value) for value in found.encode(exact)] == expected
+    assert [int(value) for value in found.encode_windows(exact)] == expected
     assert max(map(abs, expected)) > 1 << 63
 
 
@@ -96,7 +96,9 @@ def test_other_units_windows_and_thresholds_are_left_to_others() -> None:
 def test_beyond_64_bits_all_numbers_are_pythons() -> None:
     """Those of numpy would wrap when they are squared."""
     exact = np.triu(np.full((3, 3), 4, dtype=np.int64))
-    encoded = GapFilter((1 << 16,), (1 << 30,) * 3, 0, 1 << 32).encode(exact - exact // 2 * np.eye(3, dtype=np.int64))
+    encoded = Gaps((1 << 16,), (1 << 30,) * 3, 0, 1 << 32).encode_windows(
+        exact - exact // 2 * np.eye(3, dtype=np.int64)
+    )
     assert encoded.dtype == object
     assert {type(value) for value in encoded} == {int}
 
@@ -124,8 +126,8 @@ def test_a_plan_is_found_to_apply_one_matrix(unit: Unit, steps: int) -> None:
     ids=str,
 )
 def test_what_no_proof_covers_is_not_certified(change: dict[str, object]) -> None:
-    made = GapFilter((8, -4, -1), (3, 4, 5), 2, 9)
+    made = Gaps((8, -4, -1), (3, 4, 5), 2, 9)
     problem = asked(3, dw.ItemLevel(), GAUSSIAN)
-    assert Design(problem, Gaps(made), "").certificate.bound > 0
+    assert Design(problem, made, "").certificate.bound > 0
     with pytest.raises(NotCertifiedError):
-        _ = Design(replace(problem, **change), Gaps(made), "").certificate  # type: ignore[arg-type]
+        _ = Design(replace(problem, **change), made, "").certificate  # type: ignore[arg-type]

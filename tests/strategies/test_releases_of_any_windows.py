@@ -82,7 +82,7 @@ def test_errors_measured_again_are_the_noise_that_was_drawn(budget: Budget) -> N
     first, last = np.triu_indices(24)
     squares = np.zeros((300, 24, 24), dtype=np.int64)
     squares[np.arange(300), first, last] = 1
-    matrix = np.array([measurement.design.shape.map.encode(square) for square in squares], dtype=np.float64).T
+    matrix = np.array([measurement.design.shape.encode_windows(square) for square in squares], dtype=np.float64).T
     noise = np.concatenate([matrix @ errors_of(plan)[0] for _ in range(12)]) / measurement.scale
     # Laplace noise of scale 1 has the variance 2.
     assert abs((noise**2).mean() / (1 if measurement.law == GAUSSIAN else 2) - 1) < 0.2

@@ -143,11 +143,11 @@ def gaussian_within(budget: Budget, squared: Fraction, eta: Fraction) -> bool:
 
 def _analytic_within(budget: ApproxDP, squared: Fraction, eta: Fraction) -> bool:
     with flint.ctx.workprec(_PRECISION):
-        epsilon, mu = _ball(exact(budget.epsilon)), _ball(squared).sqrt()
+        epsilon, mu = ball_of(exact(budget.epsilon)), ball_of(squared).sqrt()
         growth = epsilon.exp()
         delta = _normal_cdf(mu / 2 - epsilon / mu) - growth * _normal_cdf(-mu / 2 - epsilon / mu)
-        total = delta + (1 + growth) * _ball(eta)
-        return bool(total <= _ball(exact(budget.delta)))
+        total = delta + (1 + growth) * ball_of(eta)
+        return bool(total <= ball_of(exact(budget.delta)))
 
 
 def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
@@ -164,13 +164,14 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
     coarse = min(_LOG_ORDERS, key=log_delta)
     best = scipy.optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
     with flint.ctx.workprec(_PRECISION):
-        alpha = _ball(1 + Fraction(math.exp(float(best.x))))
-        exponent = (alpha - 1) * (alpha * _ball(squared) / 2 - _ball(exact(budget.epsilon)))
+        alpha = ball_of(1 + Fraction(math.exp(float(best.x))))
+        exponent = (alpha - 1) * (alpha * ball_of(squared) / 2 - ball_of(exact(budget.epsilon)))
         exponent += alpha * (1 - 1 / alpha).log() - (alpha - 1).log()
-        return bool(exponent <= _ball(exact(budget.delta)).log())
+        return bool(exponent <= ball_of(exact(budget.delta)).log())
 
 
-def _ball(value: Fraction) -> flint.arb:
+def ball_of(value: Fraction) -> flint.arb:
+    """A ball around an exact fraction."""
     return flint.arb(flint.fmpq(value.numerator, value.denominator))
 
 

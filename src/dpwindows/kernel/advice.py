@@ -8,7 +8,7 @@ names. A design carries the answers found for it as its witness, and its certifi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 Witness = Mapping[str, tuple[int, ...]]
 
@@ -42,11 +42,6 @@ Advise = Callable[[Question], tuple[int, ...]]
 def from_witness(witness: Witness) -> Advise:
     """Look answers up."""
     return lambda question: witness.get(question.key, ())
-
-
-def apart(advise: Advise, name: str) -> Advise:
-    """The advice, with what is asked here told apart from what is asked elsewhere."""
-    return lambda question: advise(replace(question, apart=name))
 
 
 def ask(advise: Advise, question: Question, limits: Sequence[tuple[int, int]]) -> tuple[int, ...]:

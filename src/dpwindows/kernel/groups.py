@@ -24,7 +24,7 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.rules import name_of, proves
+from dpwindows.kernel.rules import proves
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def certify_groups(design: Design, groups: Groups) -> Certificate:
         # A design certified for an item that changes has a certificate for one that is added or removed, too.
         presence = replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certificate
         changed = partial(groups_of_a_changed_item, groups=count, most=most)
-        return _apply(changed, name_of(groups_of_a_changed_item), design.certificate, presence)
+        return _apply(changed, "groups-of-a-changed-item", design.certificate, presence)
     match unit:
         case EventLevel() if by_event and grouping.max_groups is None:
             differing = 1
@@ -130,7 +130,7 @@ def certify_groups(design: Design, groups: Groups) -> Certificate:
             differing = count
         case _:
             raise NotCertifiedError(design.problem, groups)
-    return _apply(partial(alike_in_groups, most=differing), name_of(alike_in_groups), design.certificate)
+    return _apply(partial(alike_in_groups, most=differing), "alike-in-groups", design.certificate)
 
 
 def _apply(bound: Callable[..., int], proof: str, *certificates: Certificate) -> Certificate:

@@ -36,7 +36,7 @@ proportional to its weight. *That this is at most 1:* in block 0, r is at most W
 falls by `ln 2` over W by (2): by concavity phi lies below it beyond, so `phi(r) <= phi(m) - j ln 2`. QED.
 
 (1) and (2) are proved in ball arithmetic before the first draw. Whether a proposal is taken is decided by the bits of a
-uniform number, of which more are drawn until balls of growing precision tell which side of the probability it is on. No
+uniform number: more bits are drawn until balls of growing precision tell on which side of the probability it lies. No
 floating-point number decides anything, but for where the search for m and W begins. All random bits are those of the
 operating system (`secrets`), which no seed decides.
 """
@@ -53,7 +53,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.accounting import RANGE, Law
+from dpwindows.kernel.accounting import RANGE, Law, ball_of
 
 # Bits that are drawn at a time, those that balls have beyond the bits drawn, and the most that a small ratio has more.
 _BITS, _PRECISION, _MOST_BITS = 64, 256, 1 << 14
@@ -92,7 +92,7 @@ def _rounded_up(scale: float) -> tuple[int, int]:
     # A small scale makes it small, and its first bits late.
     bits = 2 * _BITS + max(0, math.frexp(scale)[1]) + min(math.ceil(1.45 / max(scale, 1e-9)), _MOST_BITS)
     with flint.ctx.workprec(bits + _PRECISION):
-        scaled = (-1 / _ball(Fraction(scale))).exp() * flint.arb(2) ** bits
+        scaled = (-1 / ball_of(Fraction(scale))).exp() * flint.arb(2) ** bits
         above = scaled.upper().ceil().unique_fmpz()
         assert above is not None, "an exact whole number"
         return int(above), bits
@@ -135,7 +135,9 @@ class RadiusLaw:
     def rise(self, one: int, other: int) -> flint.arb:
         """`phi(other) - phi(one)`, as a ball."""
         ratio = Fraction(self.slope * other + 1, self.slope * one + 1)
-        return self.power * _ball(ratio).log() + (other - one) * _ball(Fraction(self.numerator, 1 << self.bits)).log()
+        return (
+            self.power * ball_of(ratio).log() + (other - one) * ball_of(Fraction(self.numerator, 1 << self.bits)).log()
+        )
 
 
 @lru_cache(maxsize=64)
@@ -146,7 +148,7 @@ def _blocks(law: RadiusLaw) -> tuple[int, int]:
         ArithmeticError: none was found (a bug; nothing was drawn).
     """
     with flint.ctx.workprec(law.bits + _PRECISION):
-        reach = 1 / float(-_ball(Fraction(law.numerator, 1 << law.bits)).log().mid())
+        reach = 1 / float(-ball_of(Fraction(law.numerator, 1 << law.bits)).log().mid())
         centre = max(0, int(law.power * Fraction(reach) - Fraction(1, law.slope)))
         width = max(1, math.ceil(1.2 * reach * math.sqrt(law.power)))
         for _ in range(64):
@@ -166,7 +168,3 @@ def _proved(law: RadiusLaw, centre: int, width: int) -> bool:
     if centre >= width:
         steps.append(law.rise(centre, centre - width) <= -half)
     return all(map(bool, steps))
-
-
-def _ball(value: Fraction) -> flint.arb:
-    return flint.arb(flint.fmpq(value.numerator, value.denominator))

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,10 @@ def _require_paid(measurements: Sequence[Measurement], budget: Budget, admitted:
     if any(type(measurement) is not Measurement for measurement in measurements):
         raise ValueError("the kernel charges for its own measurements only")
     designs = [one for measurement in measurements for one in _designs_in(measurement.design)]
-    unknown = {name for one in designs for name in _unknown(one, admitted)}
+    # What answers for itself and is not the kernel's might state any bound.
+    shapes = (*_SHAPES, *admitted)
+    parts = [pair for one in designs for pair in ((one, (Design, StepDesign)), (one.shape, shapes))]
+    unknown = {type(part).__name__ for part, known in parts if type(part) not in known}
     if unknown:
         raise ValueError(f"the kernel measures its own shapes only, not {', '.join(sorted(unknown))}")
     for design in designs:
@@ -218,31 +222,18 @@ def _designs_in(design: Design) -> Iterator[Design]:
         yield from _designs_in(design.shape.inner)
 
 
-def _unknown(design: Design, admitted: tuple[type[Shape], ...]) -> Iterator[str]:
-    """The parts of a design that answer for themselves and are not the kernel's: they might state any bound."""
-    if type(design) not in (Design, StepDesign):
-        yield type(design).__name__
-    elif type(design.shape) not in (*_SHAPES, *admitted):
-        yield type(design.shape).__name__
-
-
 def _encode_all(measurement: Measurement, answers: Answers | GroupedAnswers) -> dict[int, NDArray[Any]]:
     design, groups = measurement.design, measurement.groups
     grouping = getattr(answers, "grouping", None)
     if grouping != (None if groups is None else groups.grouping):
         raise ValueError("the log was counted by other groups than are measured")
-    if groups is None:
-        return _encode(design, answers)  # type: ignore[arg-type]  # what has no grouping is of the whole log
-    encoded = [_encode(design, answers.group(cell)) for cell in groups.cells]  # type: ignore[union-attr]
-    return {k: np.concatenate([one[k] for one in encoded]) for k in design.problem.thresholds}
-
-
-def _encode(design: Design, answers: Answers) -> dict[int, NDArray[Any]]:
-    encoded = {k: design.encode(answers, k) for k in design.problem.thresholds}
-    for values in encoded.values():
+    # What has no grouping is of the whole log.
+    logs: list[Any] = [answers] if groups is None else [answers.group(cell) for cell in groups.cells]  # type: ignore[union-attr]
+    encoded = {k: [design.encode(log, k) for log in logs] for k in design.problem.thresholds}
+    for values in chain.from_iterable(encoded.values()):
         if values.shape != (design.rows,):
             raise ValueError(f"encoded {values.shape} numbers where the noise is charged for {design.rows}")
-    return encoded
+    return {k: np.concatenate(parts) for k, parts in encoded.items()}
 
 
 def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:

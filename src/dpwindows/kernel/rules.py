@@ -27,8 +27,6 @@ Bound = TypeVar("Bound", bound=Callable[..., int | None])
 PROOFS: dict[str, Callable[..., Any]] = {}
 """Each proof's name with the function that computes its bound; the function's docstring holds the proof."""
 
-_names: dict[Callable[..., Any], str] = {}
-
 
 def proves(name: str) -> Callable[[Bound], Bound]:
     """Give the bound below its name.
@@ -41,15 +39,9 @@ def proves(name: str) -> Callable[[Bound], Bound]:
         if name in PROOFS:
             raise ValueError(f"two bounds were given the name {name!r}")
         PROOFS[name] = bound
-        _names[bound] = name
         return bound
 
     return named
-
-
-def name_of(bound: Callable[..., Any]) -> str:
-    """The name of a bound's proof."""
-    return _names[bound]
 
 
 @dataclass(frozen=True)
@@ -80,8 +72,13 @@ class Case:
 
     @property
     def horizon(self) -> int:
-        """The horizon, where there is an end."""
-        assert self.steps is not None
+        """The horizon, where there is an end.
+
+        Raises:
+            NotCertifiedError: there is none.
+        """
+        if self.steps is None:
+            raise NotCertifiedError(self.problem, self.measured)
         return self.steps
 
     @property

@@ -61,7 +61,7 @@ from dpwindows.ask.windows import count_windows, longest_window, window_steps
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
-from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
@@ -146,7 +146,7 @@ def factors(design: Design) -> Arrays:
             return _starts(shape, problem.steps)
         case Crossed() as shape:
             return _crossed(shape, design)
-        case Gaps(map=GapFilter(taps=taps, weights=weights, offset=offset, total=total)):
+        case Gaps(taps=taps, weights=weights, offset=offset, total=total):
             whole = {"taps": taps, "weights": weights, "offset": (offset,), "total": (total,)}
             return {name: integers(np.array(values, dtype=object)) for name, values in whole.items()}
         case FixedWindowTrees(tree=tree):
@@ -155,7 +155,7 @@ def factors(design: Design) -> Arrays:
             return _tree(tree, "_starts") | _tree(RangeTree(tree.length), "_ends")
         case GroupedSteps():
             return _compressed(design)
-        case Together(lengths=lengths, map=mixed):
+        case Together(lengths=lengths) as mixed:
             return {"lengths": np.array(lengths), "taps": mixed.matrices}
     return {}
 

@@ -19,14 +19,14 @@ from dpwindows.kernel.advice import Witness
 from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed
-from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
-from dpwindows.kernel.families.together import MatrixFilter, Together
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
@@ -43,7 +43,7 @@ Arrays = dict[str, np.ndarray]
 _KINDS: tuple[Any, ...] = (
     *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Series, SeriesByThreshold, Starts),
     *(SeriesInPeriods, Together, *ADMITTED),
-    *(AnchoredDifferences, CausalTree, EndlessCounter, Filter, GapFilter, Identity, MatrixCounter, MatrixFilter),
+    *(AnchoredDifferences, CausalTree, EndlessCounter, Filter, Identity, MatrixCounter),
     *(OffsetFilter, RangeTree, TentTree),
 )
 _PARTS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}

@@ -18,6 +18,7 @@ from dpwindows.ask.windows import fit_to_range
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
+from dpwindows.kernel.families.periods import LONGEST_PERIOD
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.allotment import Allotment
@@ -29,8 +30,6 @@ from dpwindows.strategies import joint_filter, stream_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
 FORECAST_STEPS = 4096
-# The most steps that a period may have in a stream: the counts of all of them are rewritten at every step.
-_LONGEST_PERIOD = 1 << 20
 
 
 class StreamPlan(Planned):
@@ -230,9 +229,9 @@ def _longest_period(window: WindowFamily, horizon: int | None) -> int:
         return 1
     _, longest = fewest_and_most(window)
     longest = longest if horizon is None else min(longest, horizon)
-    if longest > _LONGEST_PERIOD:
+    if longest > LONGEST_PERIOD:
         raise InputError(
             f"{window} may have {longest:,} steps in a period, and a stream keeps counts for each of them, at most "
-            f"{_LONGEST_PERIOD:,}: take coarser steps or shorter periods"
+            f"{LONGEST_PERIOD:,}: take coarser steps or shorter periods"
         )
     return longest

@@ -13,13 +13,11 @@ from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.crossed import Crossed, CrossedFilters
-from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.nested import Nested, index_by_end, index_by_start, lengths_exist, one_step_longer
 from dpwindows.kernel.families.starts import Block, Starts, without_rows
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.crossed import CrossedReader
 from dpwindows.reading.filters import inverse_taps, invert_backwards, invert_filter
-from dpwindows.reading.gaps import GapReader
 from dpwindows.reading.maps import series_reader, step_reader
 from dpwindows.reading.moments import FloatArray, SeriesReader, StepsReader
 from dpwindows.reading.reader import Coefficients, Reader, StepDesignReader, Weights, reads
@@ -257,26 +255,3 @@ class NestedReader(StepDesignReader):
             by_start[last - first, first - 1] += coefficient
         by_end = index_by_end(invert_backwards(self._shape.taps, by_start))
         return {0: index_by_start(invert_backwards(self._shape.taps, by_end)) / self._weights[:, None]}
-
-
-@reads(Gaps)
-class GapsReader(Reader):
-    """Both filters undone, then the windows that were asked for."""
-
-    def __init__(self, shape: Gaps, design: Design) -> None:
-        super().__init__(design)
-        self._gaps = GapReader(shape.map)
-        # In both orders windows come by start and then by end.
-        first, last = np.triu_indices(self.steps)
-        self._asked = last - first < longest_window(self.window, self.steps)
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        return self._gaps.decode(measured)[self._asked]
-
-    def moment(self, power: int) -> FloatArray:
-        return self._gaps.moment(power)[self._asked]
-
-    def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        wanted = np.zeros(len(self._asked))
-        wanted[self._asked] = self.canonical(coefficients)
-        return {0: self._gaps.transposed(wanted)}

@@ -138,7 +138,7 @@ class TogetherReader(StepDesignReader):
 
     def __init__(self, shape: Together, design: Design) -> None:
         super().__init__(design)
-        self._map = MatrixFilterReader(shape.map)
+        self._map = MatrixFilterReader(shape)
 
     def fresh(self) -> Memory:
         return self._map.fresh()
@@ -154,7 +154,7 @@ class TogetherReader(StepDesignReader):
         return np.asarray(self._map.moment(self.steps, power).T.ravel())
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        lanes = np.zeros((max(last for _, last in coefficients), self._map.map.lanes))
+        lanes = np.zeros((max(last for _, last in coefficients), len(self._map.map.lengths)))
         for (_, last), coefficient in coefficients.items():
             lanes[last - 1, series] += coefficient
         return {0: self._map.transposed(lanes).ravel()}

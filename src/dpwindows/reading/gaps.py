@@ -7,35 +7,46 @@ With z the noise on the windows' numbers and z_N that on `total N`, the estimate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy
 
-from dpwindows.kernel.families.gaps import GapFilter
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.reading.filters import inverse_taps, invert_filter
 from dpwindows.reading.moments import FloatArray
+from dpwindows.reading.reader import Coefficients, Reader, Weights, reads
 
 
-@dataclass(frozen=True)
-class GapReader:
-    """Reads `GapFilter`; arrays are by start and end, 0 where a window would end before it starts."""
+@reads(Gaps)
+class GapsReader(Reader):
+    """All windows of the range, then those that were asked for.
 
-    map: GapFilter
+    Arrays are by start and end, 0 where a window would end before it starts.
+    """
+
+    def __init__(self, shape: Gaps, design: Design) -> None:
+        super().__init__(design)
+        self.map = shape
+        # In both orders windows come by start and then by end.
+        first, last = np.triu_indices(self.steps)
+        self._asked = last - first < longest_window(self.window, self.steps)
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """Estimates by start, then by end, from as many numbers."""
         steps = len(self.map.weights)
         everyone = measured[steps - 1] / self.map.total
         filtered = np.zeros((steps, steps))
         filtered[np.triu_indices(steps)] = measured + self.map.offset * everyone
         by_start = invert_filter(self.map.taps, filtered * self._reciprocals)
         absent = invert_filter(self.map.taps, by_start.T[::-1])[::-1].T
-        return np.asarray((everyone - absent)[np.triu_indices(steps)])
+        return np.asarray((everyone - absent)[np.triu_indices(steps)][self._asked])
 
-    def transposed(self, wanted: FloatArray) -> FloatArray:
-        """What a combination of estimates puts on each number measured: `decode` the other way."""
+    def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
+        """`decode` the other way."""
+        wanted = np.zeros(len(self._asked))
+        wanted[self._asked] = self.canonical(coefficients)
         steps = len(self.map.weights)
         square = np.zeros((steps, steps))
         square[np.triu_indices(steps)] = wanted
@@ -43,16 +54,15 @@ class GapReader:
         absent = invert_filter(self.map.taps, by_start.T).T * self._reciprocals
         weights = np.asarray(-absent[np.triu_indices(steps)])
         weights[steps - 1] = (wanted.sum() - self.map.offset * absent.sum()) / self.map.total
-        return weights
+        return {0: weights}
 
     def moment(self, power: int) -> FloatArray:
-        """`sum c^power` over the weights c of each estimate on noise, in the order of estimates."""
         steps = len(self.map.weights)
         inverse = inverse_taps(self.map.taps, steps)
         moments = _along_both(inverse**power, self._reciprocals**power)
         items = (1 - self.map.offset * _along_both(inverse, self._reciprocals)) / self.map.total
         moments += items**power
-        return np.asarray(moments[np.triu_indices(steps)])
+        return np.asarray(moments[np.triu_indices(steps)][self._asked])
 
     @cached_property
     def _reciprocals(self) -> FloatArray:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from dpwindows.kernel.families.together import MatrixFilter
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.filters import pushed
 from dpwindows.reading.moments import FloatArray, StepReader
@@ -20,21 +20,21 @@ _SETTLED = 1 << 15
 class MatrixFilterReader(StepReader):
     """`x_t = M_0^-1 (y_t - sum_{j>=1} M_j x_{t-j})`: measured numbers and estimates of all series, shape (lanes,)."""
 
-    map: MatrixFilter  # type: ignore[assignment]  # it has steps alone
+    map: Together  # type: ignore[assignment]  # it has steps alone
 
     @cached_property
     def _inverse(self) -> FloatArray:
-        first = np.array(self.map.taps[: self.map.lanes**2], dtype=np.float64)
-        return np.asarray(np.linalg.inv(first.reshape(self.map.lanes, self.map.lanes)))
+        first = np.array(self.map.taps[: len(self.map.lengths) ** 2], dtype=np.float64)
+        return np.asarray(np.linalg.inv(first.reshape(len(self.map.lengths), len(self.map.lengths))))
 
     @cached_property
     def _later(self) -> FloatArray:
-        rest = np.array(self.map.taps[self.map.lanes**2 :], dtype=np.float64)
-        return rest.reshape(-1, self.map.lanes, self.map.lanes)
+        rest = np.array(self.map.taps[len(self.map.lengths) ** 2 :], dtype=np.float64)
+        return rest.reshape(-1, len(self.map.lengths), len(self.map.lengths))
 
     def fresh(self, lanes: int = 1) -> Memory:
         """The estimates of the last steps, of all series."""
-        return {"decoded": np.zeros((self.map.memory, self.map.lanes))}
+        return {"decoded": np.zeros((self.map.memory, len(self.map.lengths)))}
 
     def decode_step(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """The newest value of every series, shape (lanes,), and what decoding is to remember."""
@@ -45,18 +45,18 @@ class MatrixFilterReader(StepReader):
     def work_out(self, count: int, power: int) -> FloatArray:
         """Running sums of powers of the decoder's weights, shape (count, lanes); settled after 32,768 steps."""
         length = min(count, _SETTLED)
-        weights = np.zeros((length, self.map.lanes, self.map.lanes))
+        weights = np.zeros((length, len(self.map.lengths), len(self.map.lengths)))
         weights[0] = self._inverse
         later = -np.einsum("ab,jbc->jac", self._inverse, self._later)[::-1]
         for t in range(1, length):
             seen = min(t, len(later))
             weights[t] = np.einsum("jab,jbc->ac", later[len(later) - seen :], weights[t - seen : t])
         sums = np.cumsum((weights**power).sum(axis=2), axis=0)
-        return np.concatenate([sums, np.broadcast_to(sums[-1], (count - length, self.map.lanes))])
+        return np.concatenate([sums, np.broadcast_to(sums[-1], (count - length, len(self.map.lengths)))])
 
     def transposed(self, wanted: FloatArray) -> FloatArray:
         """From combinations of estimates to measured numbers, both of shape (steps, lanes)."""
-        mirrored = MatrixFilter(self.map.lanes, tuple(self.map.matrices.transpose(0, 2, 1).ravel().tolist()))
+        mirrored = replace(self.map, taps=tuple(self.map.matrices.transpose(0, 2, 1).ravel().tolist()))
         reader = MatrixFilterReader(mirrored)
         memory, weights = reader.fresh(), []
         for values in wanted[::-1]:

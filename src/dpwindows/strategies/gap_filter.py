@@ -26,7 +26,7 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
@@ -55,9 +55,9 @@ def design(problem: Problem) -> Design | None:
     unit = 4.0**bits * 2.0**fine
     taps = held_taps(parameters.alpha, parameters.decay, problem.steps, bits) if bits else (1, -1)
     weights = tuple(max(1, round(2**fine * weight)) for weight in parameters.weights(problem.steps).tolist())
-    made = GapFilter(taps, weights, round(unit * parameters.offset), max(1, round(unit * parameters.total)))
+    made = Gaps(taps, weights, round(unit * parameters.offset), max(1, round(unit * parameters.total)))
     chosen = {"alpha": parameters.alpha, "decay": parameters.decay, "power": parameters.power, "bits_per_axis": bits}
-    return Design(problem, Gaps(made), NAME, chosen | {"offset": made.offset / unit, "total": made.total / unit})
+    return Design(problem, made, NAME, chosen | {"offset": made.offset / unit, "total": made.total / unit})
 
 
 @dataclass(frozen=True)

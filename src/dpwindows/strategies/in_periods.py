@@ -11,13 +11,11 @@ import math
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
-
-from dpwindows.ask.periods import fewest_and_most, sizes
+from dpwindows.ask.periods import fewest_and_most, first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, Tumbling, WindowFamily
 from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.families.periods import SeriesInPeriods, layout_of, series_of
+from dpwindows.kernel.families.periods import SeriesInPeriods, layout_of, periods_met, series_of
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
@@ -81,7 +79,7 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     lengths = sizes(window, steps).tolist()
     if isinstance(window, Tumbling):
         if isinstance(unit, ItemPerPeriod):
-            unit = ItemPerPeriod(_most_periods_met(lengths, unit.steps))
+            unit = ItemPerPeriod(periods_met(first_steps(window, steps), steps, unit.steps))
         # Independent signs on all of them.
         formal = isinstance(unit.fit_to_range(len(lengths)), ItemLevel)
         return math.sqrt(len(lengths)) if formal else limits.limit(Rolling(1), k, unit, len(lengths))
@@ -100,15 +98,6 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
         else:
             joint, inside = [*joint, root], length
     return math.hypot(*joint) / math.sqrt(steps)
-
-
-def _most_periods_met(lengths: list[int], span: int) -> int:
-    """The most periods in a row that a span of `span` steps meets, wherever it lies."""
-    ends, met = np.cumsum(lengths), 1
-    # One more is met if all of those between the first and the last fit, and a step of either.
-    while met < len(lengths) and int((ends[met - 1 : -1] - ends[:-met]).max()) + 2 <= span:
-        met += 1
-    return met
 
 
 def pure_limit(window: WindowFamily, k: int, unit: Unit, steps: int, epsilon: float) -> float | None:

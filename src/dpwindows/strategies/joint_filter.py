@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.queries import RollingTogether
 from dpwindows.kernel.designs import StepDesign
-from dpwindows.kernel.families.together import MatrixFilter, Together
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search.portable import to_lattice
@@ -63,7 +63,7 @@ def design(problem: Problem, horizon: int | None) -> StepDesign:
     scaled = to_lattice(_taps(lengths, shares), problem.bits, _KEPT)
     used = np.flatnonzero(scaled.any(axis=(1, 2)))[-1] + 1
     taps = tuple(scaled[:used].ravel().tolist())
-    shape = Together(lengths, MatrixFilter(len(lengths), taps))
+    shape = Together(lengths, taps)
     return StepDesign(problem, shape, NAME, {"taps": int(used), "bits": problem.bits}, horizon=horizon)
 
 

@@ -67,7 +67,7 @@ def _applies(problem: Problem) -> bool:
 
 
 def _make(problem: Problem, steps: int) -> Made:
-    """The filter of least error over so many steps, and its parameters."""
+    """The filter of least error over `steps` steps, and its parameters."""
     longest = longest_window(problem.window, problem.steps)
     searched = apart_from_noise(replace(problem, steps=steps))
     weighed = problem.thresholds == (1,) and 1 < longest <= MOST_PLACES

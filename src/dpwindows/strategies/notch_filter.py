@@ -25,7 +25,7 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.fractional import LONGEST, as_integers
 from dpwindows.strategies.search.wave_search import POLES
 
 NAME = "notch-filter"
@@ -93,10 +93,7 @@ def integer_taps(length: int, steps: int, bits: int) -> tuple[int, ...]:
     for step in range(min(steps, LONGEST)):
         past = sum(part * taps[step - lag] for lag, part in enumerate(poles, 1) if step >= lag)
         taps.append((ahead[step] if step < len(ahead) else 0.0) - past)
-    scaled = [round(tap * 2.0**bits) for tap in taps]
-    while len(scaled) > 1 and not scaled[-1]:
-        scaled.pop()
-    return tuple(scaled)
+    return as_integers(np.rint(np.array(taps) * 2.0**bits))
 
 
 def _pair(radius: float, angle: float) -> tuple[float, float]:

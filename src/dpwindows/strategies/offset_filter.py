@@ -7,7 +7,7 @@ batch and continual release share it. Its three parameters are sought at the cos
 nearly the worst; the certificate is `rolling-offset-presence`.
 
 In many steps the factor is that of `L'(1 - c 11')L`, L the filter: `OffsetFilter`, a few integers for each step, with
-the certificate `rolling-offset-filter-presence`. Its noise is larger only near the end of the range.
+the same certificate. Its noise is larger only near the end of the range.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import LONGEST as FILTER
-from dpwindows.strategies.search.fractional import real_taps, search
+from dpwindows.strategies.search.fractional import as_integers, real_taps, search
 from dpwindows.strategies.search.pattern_search import some_lengths
 from dpwindows.strategies.search.portable import cholesky, product
 from dpwindows.strategies.search.spectrum import cost_of, pair_counts
@@ -80,15 +80,13 @@ def filtered(alpha: float, decay: float, share: float, steps: int, size: float) 
     The factor of `1 - c 11'` has the diagonal `(1 - c_t)^(1/2)` and in row t before it `-c_t (1 - c_t)^(-1/2)`, where
     `1 / c_t = 1 / c - (T - t)`. Rounded, offsets are what they are, and weights so large that the certificate holds.
     """
-    taps = [int(tap) for tap in np.trunc(real_taps(alpha, decay, min(steps, FILTER)) * size)]
-    while len(taps) > 1 and not taps[-1]:
-        taps.pop()
+    taps = as_integers(np.trunc(real_taps(alpha, decay, min(steps, FILTER)) * size))
     left = 1 / (steps / (1 - share) - np.arange(steps - 1, -1, -1.0))
     weights, offsets = np.sqrt(1 - left) * 2.0**_SHIFT, np.rint(left / np.sqrt(1 - left) * 2.0**_SHIFT)
     later_first, listed = [round(float(weights[-1]))], [max(1, int(offset)) for offset in offsets]
     for later, offset in pairwise(reversed(listed)):
         later_first.append(-(-later * (later_first[-1] + later) // offset))
-    return OffsetFilter(tuple(taps), tuple(later_first[::-1]), tuple(listed), _SHIFT)
+    return OffsetFilter(taps, tuple(later_first[::-1]), tuple(listed), _SHIFT)
 
 
 def on_increments(alpha: float, decay: float, share: float, steps: int, size: float) -> IntArray | None:
@@ -177,7 +175,7 @@ def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[F
 
 
 def _thinned(values: np.ndarray, count: int) -> list[int]:
-    """At most so many of some values, dense at the lower end, the last always among them."""
+    """At most `count` of some values, dense at the lower end, the last always among them."""
     if not len(values):
         return []
     places = np.unique(np.rint(np.geomspace(1, len(values), count)).astype(int)) - 1

@@ -30,7 +30,7 @@ from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.chains import best_chain
-from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.fractional import LONGEST, as_integers
 from dpwindows.strategies.search.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
@@ -74,7 +74,7 @@ def design(problem: Problem) -> Design | None:
     if spectrum is None:
         return None
     longest = LONGEST if isinstance(problem.window, Rolling) else max(LONGEST, problem.steps)
-    taps = _rounded(causal_taps(spectrum, longest), problem.bits)
+    taps = as_integers(np.rint(causal_taps(spectrum, longest) * 2.0**problem.bits))
     return Design(problem, Series(Filter(taps)), NAME, {"taps": len(taps), "bits": problem.bits})
 
 
@@ -106,14 +106,6 @@ def _spectrum(problem: Problem) -> FloatArray | None:
     if runs == (1,):
         return _interval_spectrum(reach) if reach <= LONGEST else None
     return _runs_spectrum(reach, runs) if reach <= LONGEST_CHAIN else None
-
-
-def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:
-    """The taps times `2^bits`, rounded; trailing zeros dropped."""
-    scaled = [int(tap) for tap in np.rint(taps * 2.0**bits)]
-    while len(scaled) > 1 and scaled[-1] == 0:
-        scaled.pop()
-    return tuple(scaled)
 
 
 @lru_cache(maxsize=64)

@@ -14,16 +14,18 @@ from itertools import pairwise
 import numpy as np
 
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.advice import from_witness
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
-from dpwindows.kernel.families.runs import affected_ends, most_signed_runs, most_starts
+from dpwindows.kernel.families.counted_by_rule import runs_by_rule
+from dpwindows.kernel.families.runs import affected_ends, changed_runs, most_signed_runs
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.rules import Case
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.choice import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
@@ -130,16 +132,9 @@ def _changes(problem: Problem, horizon: int) -> tuple[int, list[_Runs]]:
         span = min(unit.steps, horizon) if isinstance(unit, ItemPerPeriod) else horizon
         reach = affected_ends(length, span, horizon)
         return reach, [_signed_runs(k, length, span, reach, rule) for k in thresholds]
-    if isinstance(unit, EventLevel):
-        reach = min(length, horizon)
-        return reach, [_as_many_as_fit(sum(thresholds), reach, reach, gaps=len(thresholds) == 1)]
-    most = {k: runs_by_rule(rule, k, most_starts(k, length, horizon)) for k in thresholds}
-    places = {k: places_by_rule(rule, k, length, horizon) for k in thresholds}
-    return horizon, [_as_many_as_fit(most[k], places[k], horizon, gaps=True) for k in thresholds]
-
-
-def _as_many_as_fit(runs: int, places: int, reach: int, *, gaps: bool) -> _Runs:
-    return _Runs(len(_splits(runs, reach, places, gaps=gaps)[0]), min(places, reach), gaps)
+    changes = changed_runs(Case(problem, None, horizon, from_witness({}))) or []
+    reach = changes[0].within
+    return reach, [_Runs(one.most, one.places, one.gaps) for one in changes]
 
 
 def _runs_cost(norms: FloatArray, reach: int, runs: _Runs) -> float:
@@ -170,7 +165,7 @@ def _signed_runs(k: int, length: int, span: int, reach: int, rule: CountingRule)
     turn, make runs of `W / (2k-1)`. Where the span is short there are turns in its first and last places only.
     """
     runs = min(most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
-    plain = _as_many_as_fit(runs if 2 * span > length else k, reach, reach, gaps=False)
+    plain = _Runs(runs if 2 * span > length else k, reach, gaps=False)
     if span == 1:
         return plain
     if span > length:

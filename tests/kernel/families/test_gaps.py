@@ -12,33 +12,33 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import ItemLevel
 from dpwindows.ask.queries import AnyWindow
-from dpwindows.kernel.families.gaps import GapFilter, gap_filter_l1, gap_filter_l2
+from dpwindows.kernel.families.gaps import Gaps, gap_filter_l1, gap_filter_l2
 from tests.kernel.cases import PRESENCE, bound_of, case
 
 Histories = dict[tuple[int, ...], NDArray[np.int64]]
 
 
-def asked(measured: GapFilter) -> tuple[AnyWindow, GapFilter, int, tuple[int, ...]]:
+def asked(measured: Gaps) -> tuple[AnyWindow, Gaps, int, tuple[int, ...]]:
     """At least 1, over all windows of the map's range."""
     return AnyWindow(), measured, measured.steps, (1,)
 
 
-def histories(measured: GapFilter) -> Histories:
+def histories(measured: Gaps) -> Histories:
     """What is measured of the log that holds one item alone, for all sets of steps that it may occur in."""
     found: Histories = {}
     for occurs in product((0, 1), repeat=measured.steps):
         before = np.concatenate([[0], np.cumsum(occurs)])
         exact = np.triu(before[None, 1:] > before[:-1, None]).astype(np.int64)
-        found[occurs] = measured.encode(exact)
+        found[occurs] = measured.encode_windows(exact)
     return found
 
 
 @st.composite
-def filters(draw: st.DrawFn, steps: int, offsets: bool = True) -> GapFilter:
+def filters(draw: st.DrawFn, steps: int, offsets: bool = True) -> Gaps:
     rest = draw(st.lists(st.integers(-5, 3), max_size=steps))
     weights = draw(st.lists(st.integers(1, 9), min_size=steps, max_size=steps))
     offset = draw(st.integers(-3, 9)) if offsets else 0
-    return GapFilter((draw(st.integers(1, 9)), *rest), tuple(weights), offset, draw(st.integers(1, 60)))
+    return Gaps((draw(st.integers(1, 9)), *rest), tuple(weights), offset, draw(st.integers(1, 60)))
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_what_an_item_that_is_added_is_charged_is_attained(data: st.DataObject, 
     measured = data.draw(filters(steps))
     moved = histories(measured).values()
     assert bound_of(gap_filter_l2, *asked(measured), PRESENCE) == max(int((one**2).sum()) for one in moved)
-    without = GapFilter(measured.taps, measured.weights, 0, measured.total)
+    without = Gaps(measured.taps, measured.weights, 0, measured.total)
     moved = histories(without).values()
     assert bound_of(gap_filter_l1, *asked(without), PRESENCE) == max(int(abs(one).sum()) for one in moved)
 
@@ -59,7 +59,7 @@ def test_no_change_of_an_item_moves_more_than_it_is_charged(data: st.DataObject,
     moved = list(histories(measured).values())
     furthest = max(int(((one - other) ** 2).sum()) for one in moved for other in moved)
     assert furthest <= bound_of(gap_filter_l2, *asked(measured), ItemLevel())
-    without = GapFilter(measured.taps, measured.weights, 0, measured.total)
+    without = Gaps(measured.taps, measured.weights, 0, measured.total)
     moved = list(histories(without).values())
     furthest = max(int(abs(one - other).sum()) for one in moved for other in moved)
     assert furthest <= bound_of(gap_filter_l1, *asked(without), ItemLevel())
@@ -67,17 +67,17 @@ def test_no_change_of_an_item_moves_more_than_it_is_charged(data: st.DataObject,
 
 def test_a_change_of_an_item_is_not_charged_much_too_much() -> None:
     """Falling responses: the bound is that of two items, and a change moves nearly as much."""
-    measured = GapFilter((16, -8, -2, -1), (5, 6, 7, 8, 8, 9, 9), 0, 100)
+    measured = Gaps((16, -8, -2, -1), (5, 6, 7, 8, 8, 9, 9), 0, 100)
     moved = list(histories(measured).values())
     furthest = max(int(((one - other) ** 2).sum()) for one in moved for other in moved)
     assert furthest <= bound_of(gap_filter_l2, *asked(measured), ItemLevel()) < 1.6 * furthest
 
 
 def test_numbers_beyond_64_bits_are_charged_exactly() -> None:
-    measured = GapFilter((1 << 40, -(1 << 39)), (1 << 30, 1 << 31, 1 << 31), 1 << 60, 1 << 90)
+    measured = Gaps((1 << 40, -(1 << 39)), (1 << 30, 1 << 31, 1 << 31), 1 << 60, 1 << 90)
     worst = max(sum(int(value) ** 2 for value in one) for one in histories(measured).values())
     assert bound_of(gap_filter_l2, *asked(measured), PRESENCE) == worst > 1 << 180
 
 
 def test_an_offset_has_no_bound_for_absolute_values() -> None:
-    assert gap_filter_l1(case(AnyWindow(), GapFilter((1,), (1, 1), 1, 1), 2, (1,), PRESENCE)) is None
+    assert gap_filter_l1(case(AnyWindow(), Gaps((1,), (1, 1), 1, 1), 2, (1,), PRESENCE)) is None

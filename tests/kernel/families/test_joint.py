@@ -13,12 +13,10 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling, ToD
 from dpwindows.kernel.accounting import CUBE, RANGE
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.families.joint import item_in_a_cube, item_in_one_direction
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.rules import name_of
 from tests.kernel.joint_laws import LAWS, STEPS, design_of, norm, problem_of
 from tests.single_item import SingleItem, all_logs
 
@@ -39,8 +37,8 @@ def test_no_item_moves_its_vectors_further_than_is_certified(window: WindowFamil
         assert largest == design.certificate.bound == 2
     changed: tuple[Unit, ...] = (ItemPerPeriod(2), ItemLevel())
     for one_unit in changed:
-        assert design_of(window, CUBE, one_unit).proof == name_of(item_in_a_cube)
-    assert design_of(window, RANGE, ItemAddRemove()).proof == name_of(item_in_one_direction)
+        assert design_of(window, CUBE, one_unit).proof == "item-in-a-cube"
+    assert design_of(window, RANGE, ItemAddRemove()).proof == "item-in-one-direction"
 
 
 def test_an_item_that_changes_moves_the_range_twice_as_far() -> None:
@@ -77,3 +75,10 @@ def test_nothing_else_is_certified_for_it() -> None:
         # Made step by step it is one vector all the same, and `measure_step` draws none.
         by_step = StepDesign(problem_of(Rolling(2), law, unit), Series(Identity()), "", horizon=STEPS)
         assert by_step.certificate == design_of(Rolling(2), law, unit).certificate
+
+
+def test_a_law_that_is_drawn_for_all_numbers_at_once_needs_an_end_of_them() -> None:
+    """A regression: an assertion failed where a stream without end was certified."""
+    problem = problem_of(Rolling(2), CUBE, ItemPerPeriod(1))
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, Series(Identity()), "", horizon=None).certificate

@@ -7,16 +7,15 @@ import itertools
 import numpy as np
 import pytest
 
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.kernel.families import lines, rectangles
 from dpwindows.kernel.families import norms as norms_of
-from dpwindows.kernel.families import runs as rules_of_runs
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.norms import step_norms
+from dpwindows.kernel.families.runs import rolling_filter_l2
 from dpwindows.kernel.maps.filters import Filter
 from tests.kernel.cases import case
-from tests.kernel.made_up import GENEROUS, any_taps, contracting_taps, toeplitz
+from tests.kernel.made_up import UNITS, any_taps, contracting_taps, toeplitz
 from tests.single_item import all_logs, runs
 
 
@@ -68,9 +67,9 @@ def test_runs_bound_is_the_best_split(gaps: bool) -> None:
                 if count >= 4:
                     break
             if most <= 4:
-                assert norms_of.runs_bound(norms, most, length, gaps=gaps) == best
+                assert norms_of.runs_bound(norms, most, length, gaps=gaps, places=length) == best
             else:
-                assert norms_of.runs_bound(norms, most, length, gaps=gaps) >= best
+                assert norms_of.runs_bound(norms, most, length, gaps=gaps, places=length) >= best
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 12])
@@ -142,9 +141,8 @@ def test_violated_signs_are_refused(taps: tuple[int, ...]) -> None:
     assert not norms_of.has_contracting_signs(taps)
     week, cumulative, nested = (Rolling(3), Filter(taps)), (Cumulative(), Filter(taps)), (AnyWindow(), Nested(9, taps))
     for thresholds in ((1,), (2,), (1, 2)):
-        assert rules_of_runs.rolling_filter_event_l2(case(*week, 9, thresholds)) is None
-        assert rules_of_runs.rolling_filter_add_remove_l2(case(*week, 9, thresholds, ItemAddRemove())) is None
-        assert rules_of_runs.rolling_filter_item_l2(case(*week, 9, thresholds, ItemLevel(), rule=GENEROUS)) is None
+        for unit in UNITS:
+            assert rolling_filter_l2(case(*week, 9, thresholds, unit)) is None
         assert lines.cumulative_filter_event_l2(case(*cumulative, 9, thresholds)) is None
         assert rectangles.any_nested_event_l2(case(*nested, 9, thresholds)) is None
 

@@ -19,7 +19,6 @@ from dpwindows.kernel.families.offset_patterns import (
     largest_by_distance,
     offset_norm,
     rolling_offset_add_remove_l2,
-    rolling_offset_filter_add_remove_l2,
 )
 from dpwindows.kernel.families.run_patterns import Lags, classes, neighbour_bound
 from dpwindows.kernel.families.thresholds import SeriesByThreshold, rolling_thresholds_l2
@@ -103,9 +102,7 @@ def test_no_item_moves_a_filter_with_an_offset_more_than_its_bound(
             for piece in changes
             for change in piece
         )
-        assert true <= bound_of(
-            rolling_offset_filter_add_remove_l2, Rolling(length), rows, rows.length, thresholds, PRESENCE
-        )
+        assert true <= bound_of(rolling_offset_add_remove_l2, Rolling(length), rows, rows.length, thresholds, PRESENCE)
 
 
 def contracting(steps: int, shift: int, rng: np.random.Generator) -> OffsetFilter:
@@ -147,11 +144,7 @@ def test_the_bound_of_a_fine_lattice_is_nearly_attained() -> None:
     rows = filtered(8)
     matrix, histories = dense(rows), np.array(list(product((0, 1), repeat=8)), dtype=object)
     true = max(int(value) for value in ((matrix @ histories.T) ** 2).sum(axis=0))
-    assert (
-        true
-        <= bound_of(rolling_offset_filter_add_remove_l2, Rolling(1), rows, rows.length, (1,), PRESENCE)
-        <= 1.07 * true
-    )
+    assert true <= bound_of(rolling_offset_add_remove_l2, Rolling(1), rows, rows.length, (1,), PRESENCE) <= 1.07 * true
 
 
 def test_what_rounding_adds_is_charged() -> None:
@@ -159,7 +152,7 @@ def test_what_rounding_adds_is_charged() -> None:
     steps = 6
     rows = OffsetFilter((1,), (1,) * steps, (0,) * steps, 1)
     assert dense(rows).tolist() == np.eye(steps, dtype=int).tolist()
-    assert bound_of(rolling_offset_filter_add_remove_l2, Rolling(1), rows, rows.length, (1,), PRESENCE) >= steps
+    assert bound_of(rolling_offset_add_remove_l2, Rolling(1), rows, rows.length, (1,), PRESENCE) >= steps
 
 
 @pytest.mark.parametrize(

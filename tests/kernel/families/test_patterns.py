@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families import patterns, runs
+from dpwindows.kernel.families import patterns
 from dpwindows.kernel.families.patterns import (
     priced_bound,
     rolling_patterns_add_remove_l2,
@@ -27,14 +26,12 @@ from dpwindows.kernel.families.patterns import (
 from dpwindows.kernel.families.runs import (
     affected_ends,
     most_signed_runs,
-    rolling_filter_event_l2,
-    rolling_filter_item_l2,
+    rolling_filter_l2,
 )
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import name_of
 from dpwindows.strategies import BATCH
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.search.witnesses import with_witness
@@ -116,7 +113,7 @@ def test_item_bounds_every_item(
 @pytest.mark.parametrize("thresholds", [(2,), (3,), (10,), (1, 2), (3, 4)])
 def test_never_above_charging_each_run_by_itself(thresholds: tuple[int, ...]) -> None:
     taps = integer_taps(0.49, 0.9, 365, 24)
-    apart = bound_of(rolling_filter_event_l2, Rolling(28), Filter(taps), 365, thresholds)
+    apart = bound_of(rolling_filter_l2, Rolling(28), Filter(taps), 365, thresholds)
     assert bound_of(rolling_patterns_event_l2, Rolling(28), Filter(taps), 365, thresholds) <= apart * (1 + 1e-6)
 
 
@@ -161,17 +158,12 @@ def test_horizons_cut_changes_and_never_raise_them(span: int, thresholds: tuple[
         )
 
 
-# More occurrences than any log has: a rule that leaves everything.
-GENEROUS = CountingRule(max_occurrences=10**6)
-
-
 @pytest.mark.parametrize(("length", "span", "k"), [(28, 365, 1), (28, 365, 3), (7, 30, 1), (28, 7, 1), (28, 28, 2)])
 def test_an_item_that_changes_is_never_charged_above_each_run_by_itself(length: int, span: int, k: int) -> None:
     taps = integer_taps(0.5, 0.97, 400, 24)
     bound = bound_of(rolling_patterns_period_l2, Rolling(length), Filter(taps), 365, (k,), ItemPerPeriod(span))
-    assert bound <= bound_of(
-        rolling_filter_item_l2, Rolling(length), Filter(taps), 365, (k,), ItemLevel(), rule=GENEROUS
-    ) * (1 + 1e-6)
+    apart = bound_of(rolling_filter_l2, Rolling(length), Filter(taps), 365, (k,), ItemPerPeriod(span))
+    assert bound <= apart * (1 + 1e-6)
     # An item changed is one removed and one added.
     if span == 365:
         assert bound <= 0.9 * 4 * bound_of(
@@ -211,12 +203,12 @@ def test_no_bound_is_looser_than_it_was(part: int) -> None:
 
 
 def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    apart, chained = runs.rolling_filter_add_remove_l2, patterns.rolling_patterns_add_remove_l2
+    by_name = {"rolling-filter": rolling_filter_l2, "rolling-patterns-presence": rolling_patterns_add_remove_l2}
     taps = (12, -5, -3, -1)
     for steps in (20, 21):
         asked = Rolling(4), Filter(taps), steps, (2,), ItemAddRemove()
         monkeypatch.setattr(patterns, "LONGEST_CHAIN", 21)
-        bounds = [(bound_of(one, *asked), name_of(one)) for one in (apart, chained)]
+        bounds = [(bound_of(one, *asked), name) for name, one in by_name.items()]
         monkeypatch.setattr(patterns, "LONGEST_CHAIN", 20)
         problem = Problem(Rolling(4), steps, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
         design = with_witness(Design(problem, Series(Filter(taps)), "listed"))
@@ -224,4 +216,4 @@ def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkey
         assert charged == (min(bounds) if steps == 20 else bounds[0])
         # Taps that do not contract have no other bound.
         other = replace(design, shape=Series(Filter((12, 5, -3))))
-        assert other.certificate.proof == name_of(chained)
+        assert other.certificate.proof == "rolling-patterns-presence"

@@ -353,6 +353,20 @@ def test_periods_of_no_steps_are_no_reason_to_meet_fewer(window: WindowFamily, f
         periods_met_at_most(min(fewest, 0), 5)
 
 
+@pytest.mark.parametrize("forged", [{"most": 1 << 40}, {"continued": 2}, {"continued": 1}], ids=str)
+@pytest.mark.parametrize("last", [4, None])
+def test_forged_periods_are_refused(forged: dict[str, int], last: int | None) -> None:
+    """A regression: a number in place of a yes was certified, though it picks rows where a yes marks them."""
+    shape = SeriesInPeriods(Filter((8, -1)), 2, 2, last)
+    with pytest.raises(ValueError, match="periods have at most"):
+        replace(shape, **forged)  # type: ignore[arg-type]
+    for name, value in forged.items():
+        object.__setattr__(shape, name, value)
+    problem = replace(problem_of(ToDate(2), ItemPerPeriod(2), GAUSSIAN), steps=4)
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, shape, "", horizon=last).certificate
+
+
 @pytest.mark.quick(5)
 @pytest.mark.parametrize("unit", [EventLevel(), ItemPerPeriod(10), ItemLevel(), ItemAddRemove()], ids=lambda u: u.name)
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])

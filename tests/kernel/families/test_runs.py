@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
-from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import ItemPerPeriod
 from dpwindows.ask.queries import Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families import runs as rules_of_runs
 from dpwindows.kernel.families.runs import (
     affected_ends,
     most_signed_runs,
-    rolling_differences_period_l1,
-    rolling_filter_item_l2,
+    most_starts,
+    rolling_differences_l1,
+    rolling_filter_l2,
 )
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case
 from tests.kernel.cases import bound_of
 from tests.kernel.item_changes import rolling_changes
 from tests.kernel.made_up import (
     EVENT,
-    GENEROUS,
     THRESHOLDS,
     UNITS,
     contracting_taps,
@@ -80,13 +76,11 @@ def test_filters_and_differences_with_any_parameters() -> None:
     rng = np.random.default_rng(1)
     for steps, span, length, ks, most in random_cases(rng, 60):
         for taps in (contracting_taps(rng, steps + 1), (101, -100)):
-            # More occurrences than any of these logs has: a rule that leaves everything.
-            rule = CountingRule(max_occurrences=1000)
-            bound = bound_of(rolling_filter_item_l2, Rolling(length), Filter(taps), steps, ks, ItemLevel(), rule=rule)
+            bound = bound_of(rolling_filter_l2, Rolling(length), Filter(taps), steps, ks, ItemPerPeriod(span))
             assert truth_up_to(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(taps)), most) <= bound
         step, anchor, every = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100])), int(rng.integers(1, steps + 2))
         found = AnchoredDifferences(every, step, anchor, offset=steps % every)
-        asked = rolling_differences_period_l1, Rolling(length), found
+        asked = rolling_differences_l1, Rolling(length), found
         bound = bound_of(*asked, steps, ks, ItemPerPeriod(span), LAPLACE)
         assert truth_up_to(_series(steps, Rolling(length), ks, span, LAPLACE, found), most) <= bound
         assert bound <= bound_of(*asked, None, ks, ItemPerPeriod(span), LAPLACE)
@@ -98,13 +92,6 @@ def test_a_period_as_long_as_the_horizon_affects_every_end() -> None:
             assert affected_ends(length, span, steps) == steps
 
 
-ROLLING_L2: dict[str, Callable[[Case], int | None]] = {
-    "event": rules_of_runs.rolling_filter_event_l2,
-    "item": rules_of_runs.rolling_filter_item_l2,
-    "item-add-remove": rules_of_runs.rolling_filter_add_remove_l2,
-}
-
-
 @pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
 def test_rolling_filters_with_any_contracting_taps(thresholds: tuple[int, ...]) -> None:
     rng = np.random.default_rng(3)
@@ -112,8 +99,7 @@ def test_rolling_filters_with_any_contracting_taps(thresholds: tuple[int, ...]) 
         steps, length = int(rng.integers(1, 5)), int(rng.integers(1, 6))
         taps = contracting_taps(rng, int(rng.integers(1, steps + 3)))
         for unit in UNITS:
-            rule = GENEROUS if isinstance(unit, ItemLevel) else EVERY_OCCURRENCE
-            bound = bound_of(ROLLING_L2[unit.name], Rolling(length), Filter(taps), steps, thresholds, unit, rule=rule)
+            bound = bound_of(rolling_filter_l2, Rolling(length), Filter(taps), steps, thresholds, unit)
             assert truth(series_design(Rolling(length), steps, thresholds, unit, GAUSSIAN, Filter(taps))) <= bound
 
 
@@ -124,7 +110,7 @@ def test_rolling_filters_with_any_contracting_taps_on_longer_horizons() -> None:
         for _ in range(25):
             length = int(rng.integers(1, steps + 1))
             taps = contracting_taps(rng, steps)
-            bound = bound_of(rules_of_runs.rolling_filter_event_l2, Rolling(length), Filter(taps), steps, (k,))
+            bound = bound_of(rolling_filter_l2, Rolling(length), Filter(taps), steps, (k,))
             pieces = differences(all_logs(steps, 1 if k == 1 else k), Rolling(length), (k,), EVENT)
             true = largest_norm(pieces, toeplitz(taps, steps), GAUSSIAN)
             assert true <= bound
@@ -140,11 +126,7 @@ def test_anchored_differences_with_any_spacing_and_weights(thresholds: tuple[int
             step, anchor = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100]))
             found = AnchoredDifferences(every, step, anchor, offset=steps % every)
             for unit in UNITS:
-                event = isinstance(unit, EventLevel)
-                rule = (
-                    rules_of_runs.rolling_differences_event_l1 if event else rules_of_runs.rolling_differences_item_l1
-                )
-                bound = bound_of(rule, Rolling(length), found, steps, thresholds, unit, LAPLACE)
+                bound = bound_of(rolling_differences_l1, Rolling(length), found, steps, thresholds, unit, LAPLACE)
                 assert truth(series_design(Rolling(length), steps, thresholds, unit, LAPLACE, found)) <= bound
 
 
@@ -203,5 +185,5 @@ def test_an_item_starts_being_counted_at_most_k_times_in_length_plus_one_steps(k
             here = starts[:, first : first + length + 1].sum(axis=1)
             assert here.max() <= k
             reached = max(reached, int(here.max()))
-        assert starts.sum(axis=1).max() <= rules_of_runs.most_starts(k, length, steps)
+        assert starts.sum(axis=1).max() <= most_starts(k, length, steps)
     assert reached == k

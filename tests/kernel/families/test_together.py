@@ -13,7 +13,7 @@ from dpwindows.ask.queries import Rolling, RollingTogether
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import StepDesign
-from dpwindows.kernel.families.together import MatrixFilter, Together, rolling_together_event_l2
+from dpwindows.kernel.families.together import Together, rolling_together_event_l2
 from dpwindows.kernel.problem import Problem
 from tests.brute_force import rolling
 from tests.kernel.cases import bound_of
@@ -26,21 +26,20 @@ UNITS = [EventLevel(), ItemPerPeriod(1)]
 
 def together(taps: tuple[int, ...], lengths: tuple[int, ...]) -> int:
     """The bound of a filter on rolling counts of several lengths."""
-    shape = Together(lengths, MatrixFilter(len(lengths), taps))
-    return bound_of(rolling_together_event_l2, RollingTogether(lengths), shape, None)
+    return bound_of(rolling_together_event_l2, RollingTogether(lengths), Together(lengths, taps), None)
 
 
-def drawn(lengths: tuple[int, ...], memory: int, seed: int) -> MatrixFilter:
+def drawn(lengths: tuple[int, ...], memory: int, seed: int) -> Together:
     lanes = len(lengths)
     taps = np.random.default_rng([*lengths, memory, seed]).integers(-9, 10, (memory + 1, lanes, lanes))
-    return MatrixFilter(lanes, tuple(taps.ravel().tolist()))
+    return Together(lengths, tuple(taps.ravel().tolist()))
 
 
 def problem_of(lengths: tuple[int, ...], steps: int, unit: Unit) -> Problem:
     return Problem(RollingTogether(lengths), steps, (1,), unit, GAUSSIAN, 1.0)
 
 
-def largest(lengths: tuple[int, ...], mixed: MatrixFilter, steps: int, most: int, unit: Unit) -> tuple[int, int]:
+def largest(lengths: tuple[int, ...], mixed: Together, steps: int, most: int, unit: Unit) -> tuple[int, int]:
     """The furthest that a neighbour moves what is measured, and the most numbers that it changes: by definition.
 
     Counts come from the oracle, and are multiplied by the filter's matrices one by one.
@@ -70,7 +69,7 @@ def test_no_neighbour_moves_a_filter_by_more_than_its_certificate(unit: Unit, st
     # Both edges, ties and steps without the item are all among the logs.
     for lengths, memory in itertools.product(LENGTHS, (0, 1, 4)):
         mixed = drawn(lengths, memory, steps)
-        design = StepDesign(problem_of(lengths, steps, unit), Together(lengths, mixed), "", horizon=steps)
+        design = StepDesign(problem_of(lengths, steps, unit), mixed, "", horizon=steps)
         furthest, changed = largest(lengths, mixed, steps, most, unit)
         assert furthest <= design.certificate.bound
         assert changed <= design.certificate.moved
@@ -87,9 +86,7 @@ def test_the_bound_is_reached_where_there_is_room(lengths: tuple[int, ...]) -> N
     assert furthest == together(mixed.taps, lengths)
     # Numbers that change: as far as the longest window and the filter reach, or all where the horizon comes sooner.
     moved = {
-        horizon: StepDesign(
-            problem_of(lengths, steps, EventLevel()), Together(lengths, mixed), "", horizon=horizon
-        ).certificate.moved
+        horizon: StepDesign(problem_of(lengths, steps, EventLevel()), mixed, "", horizon=horizon).certificate.moved
         for horizon in (None, longest)
     }
     assert moved == {None: (longest + memory) * len(lengths), longest: longest * len(lengths)}
@@ -111,32 +108,37 @@ def test_of_one_length_alone_it_is_the_norm_of_the_longest_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "lengths", "lanes"),
+    ("change", "lengths"),
     [
-        ({"unit": ItemLevel()}, (1, 2), 2),
-        ({"unit": ItemAddRemove()}, (1, 2), 2),
-        ({"unit": ItemPerPeriod(2)}, (1, 2), 2),
-        ({"law": LAPLACE}, (1, 2), 2),
-        ({"thresholds": (2,)}, (1, 2), 2),
-        ({"thresholds": (1, 2)}, (1, 2), 2),
-        ({"window": Rolling(2)}, (1, 2), 2),
-        # Other windows than are certified, in another order, and more series than windows.
-        ({}, (1, 3), 2),
-        ({}, (2, 1), 2),
-        ({}, (1, 2), 3),
+        ({"unit": ItemLevel()}, (1, 2)),
+        ({"unit": ItemAddRemove()}, (1, 2)),
+        ({"unit": ItemPerPeriod(2)}, (1, 2)),
+        ({"law": LAPLACE}, (1, 2)),
+        ({"thresholds": (2,)}, (1, 2)),
+        ({"thresholds": (1, 2)}, (1, 2)),
+        ({"window": Rolling(2)}, (1, 2)),
+        # Other windows than are certified, and in another order.
+        ({}, (1, 3)),
+        ({}, (2, 1)),
     ],
 )
-def test_what_no_proof_covers_is_refused(change: dict[str, object], lengths: tuple[int, ...], lanes: int) -> None:
+def test_what_no_proof_covers_is_refused(change: dict[str, object], lengths: tuple[int, ...]) -> None:
     known = {"window": RollingTogether((1, 2)), "thresholds": (1,), "unit": EventLevel(), "law": GAUSSIAN}
     problem = Problem(steps=4, noise_per_unit=1.0, **(known | change))  # type: ignore[arg-type]
-    shape = Together(lengths, MatrixFilter(lanes, tuple(range(1, lanes**2 + 1))))
+    shape = Together(lengths, tuple(range(1, len(lengths) ** 2 + 1)))
     with pytest.raises(NotCertifiedError):
         _ = StepDesign(problem, shape, "", horizon=4).certificate
 
 
+@pytest.mark.parametrize("taps", [(), (1, 2, 3), tuple(range(9))], ids=len)
+def test_taps_for_more_or_fewer_series_than_windows_are_refused(taps: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="no square matrices for 2 lengths"):
+        Together((1, 2), taps)
+
+
 def test_a_shape_encodes_what_its_certificate_is_of() -> None:
     mixed = drawn((2, 3), 2, 0)
-    design = StepDesign(problem_of((2, 3), 5, EventLevel()), Together((2, 3), mixed), "", horizon=5)
+    design = StepDesign(problem_of((2, 3), 5, EventLevel()), mixed, "", horizon=5)
     assert design.problem.rule == EVERY_OCCURRENCE == CountingRule()
     log = SingleItem((0, 2, 0, 0, 1))
     counts = np.stack([log.rolling(1, 2), log.rolling(1, 3)], axis=1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpwindows.kernel.families.gaps import GapFilter
+from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Identity, OffsetFilter
@@ -112,8 +112,8 @@ def test_widening_is_where_it_must_be(largest: int, growth: int, wide: bool) -> 
         lambda: CausalTree(1, (5, 4)),
         lambda: CausalTree(2, (5, -4)),
         lambda: CausalTree(2, (0, 4)),
-        lambda: GapFilter((8, -4), (3, 0), 0, 9),
-        lambda: GapFilter((8, -4), (3, 3), 0, 0),
+        lambda: Gaps((8, -4), (3, 0), 0, 9),
+        lambda: Gaps((8, -4), (3, 3), 0, 0),
     ],
 )
 def test_weights_that_bounds_add_up_are_positive(make: Callable[[], object]) -> None:

@@ -58,15 +58,15 @@ MUTANTS = [
     Mutant(
         "What is taken off every window's number for each item is not charged outside its gaps.",
         "kernel/families/gaps.py",
-        "(measured.rows - 1) * measured.offset**2",
+        "(windows - 1) * measured.offset**2",
         "0 * measured.offset**2",
         f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
     ),
     Mutant(
         "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
-        "kernel/families/lines.py",
-        "affected_ends(case.length, span, case.steps)",
-        "affected_ends(case.length, span, 4096)",
+        "kernel/families/runs.py",
+        "affected_ends(case.length, case.span, case.steps)",
+        "affected_ends(case.length, case.span, 4096)",
         "tests/stream/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
     ),
     Mutant(
@@ -79,9 +79,9 @@ MUTANTS = [
     ),
     Mutant(
         "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
-        "kernel/families/lines.py",
-        "affected_ends(case.length, span, case.steps)",
-        "max(1, affected_ends(case.length, span, case.steps) - 1)",
+        "kernel/families/runs.py",
+        "affected_ends(case.length, case.span, case.steps)",
+        "max(1, affected_ends(case.length, case.span, case.steps) - 1)",
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
@@ -298,15 +298,15 @@ MUTANTS = [
     Mutant(
         "Thresholds that are measured together are taken to have gaps between their runs.",
         "kernel/families/runs.py",
-        "case.reach, gaps=len(case.thresholds) == 1)",
-        "case.reach, gaps=True)",
+        "gaps=len(case.thresholds) == 1",
+        "gaps=True",
         f"{CELLS}[4-(1, 2)]",
     ),
     Mutant(
         "Exactly k is measured under the bound of at least k.",
         "kernel/families/runs.py",
-        "runs_bound(norms, sum(case.thresholds), case.reach, gaps=len(case.thresholds) == 1)",
-        "runs_bound(norms, case.thresholds[0], case.reach, gaps=True)",
+        "runs = min(sum(case.thresholds), within)",
+        "runs = min(case.thresholds[0], within)",
         f"{CELLS}[4-(1, 2)]",
     ),
     Mutant(
@@ -382,8 +382,8 @@ MUTANTS = [
     Mutant(
         "An item that changes is charged like an item that is added.",
         "kernel/families/runs.py",
-        '"rolling-filter-presence", Rolling, ItemAddRemove,',
-        '"rolling-filter-presence", Rolling, (ItemAddRemove, ItemLevel),',
+        "runs = most_signed_runs(k, length, case.span) if case.formal else most_runs(k, length, within)",
+        "runs = most_runs(k, length, within)",
         f"{CELLS}[4-(1,)]",
     ),
     Mutant(
@@ -487,8 +487,8 @@ MUTANTS = [
     Mutant(
         "A change within a period is taken to have one sign.",
         "kernel/families/runs.py",
-        "total += 2 * runs_bound(",
-        "total += runs_bound(",
+        "(2 if one.signed else 1) * runs_bound(",
+        "runs_bound(",
         f"{RUNS}test_filters_and_differences_with_any_parameters",
     ),
     Mutant(
@@ -522,15 +522,15 @@ MUTANTS = [
     Mutant(
         "The runs of a higher threshold are not charged in L1.",
         "kernel/families/runs.py",
-        "return 2 * runs * measured.step_weight + -(-",
-        "return 2 * measured.step_weight + -(-",
+        "ends = 2 * sum(one.most for one in changes)",
+        "ends = 2 * len(changes)",
         f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
     ),
     Mutant(
         "One anchor is charged however many an item meets.",
         "kernel/families/runs.py",
-        " + -(-case.reach // measured.every) * measured.anchor_weight",
-        " + measured.anchor_weight",
+        "min(-(-one.within // measured.every), one.places)",
+        "1",
         f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
     ),
     Mutant(

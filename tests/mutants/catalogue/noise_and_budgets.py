@@ -64,8 +64,8 @@ MUTANTS = [
     Mutant(
         "A shape of a stream that is not the kernel's own may state any bound.",
         "kernel/measure.py",
-        "type(design.shape) not in (*_SHAPES, *admitted):",
-        "type(design.shape) in ():",
+        "((one, (Design, StepDesign)), (one.shape, shapes))",
+        "((one, (Design, StepDesign)),)",
         "tests/kernel/test_measure.py::test_nobody_can_state_a_bound",
     ),
     Mutant(
@@ -222,15 +222,15 @@ MUTANTS = [
     Mutant(
         "The discrete Gaussian is charged as if it were the continuous one.",
         "kernel/accounting.py",
-        "total = delta + (1 + growth) * _ball(eta)",
+        "total = delta + (1 + growth) * ball_of(eta)",
         "total = delta",
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
     ),
     Mutant(
         "The lattice term is added to delta without its factor.",
         "kernel/accounting.py",
-        "total = delta + (1 + growth) * _ball(eta)",
-        "total = delta + _ball(eta)",
+        "total = delta + (1 + growth) * ball_of(eta)",
+        "total = delta + ball_of(eta)",
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
     ),
     Mutant(

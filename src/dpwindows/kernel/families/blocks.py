@@ -1,4 +1,4 @@
-"""Any windows at event level: in blocks of starts, a tree on starts times one on ends."""
+"""Any windows at event level: blocks of windows, measured by a tree along their starts and one along their ends."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def _together(states: slice, moves: Sequence[tuple[Indices, Table]]) -> Moves:
     return Moves(states, np.stack(targets), np.stack(charges))
 
 
-# --- Distinct items, of which every run holds at least W places -------------------------------------------------------
+# --- Distinct items: every run holds at least W places ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)

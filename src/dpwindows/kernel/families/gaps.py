@@ -47,8 +47,14 @@ from dpwindows.kernel.rules import Case, rule
 
 
 @dataclass(frozen=True)
-class GapFilter:
-    """The map for `len(weights)` steps; `weights[n - 1]` is that of windows of n steps.
+class Gaps(Shape):
+    """A filter over `len(weights)` steps: all windows of the range are measured, and those asked for are read.
+
+    Attributes:
+        taps: of the filter.
+        weights: `weights[n - 1]` is that of windows of n steps.
+        offset: how often the number of items is taken off.
+        total: how often it is measured itself.
 
     Raises:
         ValueError: a weight or the total is not positive.
@@ -67,12 +73,14 @@ class GapFilter:
         """The steps T of the range."""
         return len(self.weights)
 
-    @property
-    def rows(self) -> int:
+    def rows(self, window: WindowFamily, steps: int) -> int:
         """One for each window."""
         return self.steps * (self.steps + 1) // 2
 
-    def encode(self, exact: IntArray) -> IntArray:
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        return self.encode_windows(answers.windows(k, 1, self.steps, 1, self.steps))
+
+    def encode_windows(self, exact: IntArray) -> IntArray:
         """The numbers measured, by start and then by end, of window counts by start and end, shape (T, T)."""
         taps, everyone = np.array(self.taps, dtype=object), exact[0, -1]
         by_start = convolve_exactly(taps, everyone - exact)
@@ -85,25 +93,6 @@ class GapFilter:
         return np.concatenate([numbers[:place], self.total * items, numbers[place + 1 :]])
 
 
-@dataclass(frozen=True)
-class Gaps(Shape):
-    """All windows of the range are measured, and those that are asked for are read."""
-
-    map: GapFilter
-
-    @property
-    def measured(self) -> GapFilter:
-        """Rules are declared for the map over the gaps of one item."""
-        return self.map
-
-    def rows(self, window: WindowFamily, steps: int) -> int:
-        return self.map.rows
-
-    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
-        """The map applied to the counts of all windows."""
-        return self.map.encode(answers.windows(k, 1, self.map.steps, 1, self.map.steps))
-
-
 def _covers_range(case: Case) -> bool:
     return case.thresholds == (1,) and case.measured.steps == case.problem.steps > 1
 
@@ -113,7 +102,7 @@ def _covers_range(case: Case) -> bool:
     AnyWindow,
     (ItemLevel, ItemAddRemove),
     GAUSSIAN,
-    GapFilter,
+    Gaps,
     when="at least 1 alone, two steps or more",
 )
 def gap_filter_l2(case: Case) -> int | None:
@@ -130,11 +119,12 @@ def gap_filter_l2(case: Case) -> int | None:
     """
     if not _covers_range(case):
         return None
-    measured: GapFilter = case.measured
+    measured: Gaps = case.measured
     sums, weights = _sums(measured), _exact(measured.weights)
     squares = _sum_over_gaps(weights**2, sums**2)
     charges = squares - 2 * measured.offset * _sum_over_gaps(weights, sums)
-    added = measured.total**2 + (measured.rows - 1) * measured.offset**2 + _worst_gaps(charges.tolist())
+    windows = measured.steps * (measured.steps + 1) // 2
+    added = measured.total**2 + (windows - 1) * measured.offset**2 + _worst_gaps(charges.tolist())
     if not case.formal:
         return added
     return max(added, (2 if sums.min() >= 0 else 4) * _worst_gaps(squares.tolist()))
@@ -145,7 +135,7 @@ def gap_filter_l2(case: Case) -> int | None:
     AnyWindow,
     (ItemLevel, ItemAddRemove),
     LAPLACE,
-    GapFilter,
+    Gaps,
     when="at least 1 alone, two steps or more, no offset",
 )
 def gap_filter_l1(case: Case) -> int | None:
@@ -157,7 +147,7 @@ def gap_filter_l1(case: Case) -> int | None:
     changes when A is removed plus what it changes when B is added. The larger of both bounds is returned. An offset
     moves every window at once: there is no bound for one. QED.
     """
-    measured: GapFilter = case.measured
+    measured: Gaps = case.measured
     if not _covers_range(case) or measured.offset:
         return None
     worst = _worst_gaps(_sum_over_gaps(_exact(measured.weights), abs(_sums(measured))).tolist())
@@ -169,7 +159,7 @@ def _exact(values: Sequence[int]) -> NDArray[np.object_]:
     return np.array([int(value) for value in values], dtype=object)
 
 
-def _sums(measured: GapFilter) -> NDArray[np.object_]:
+def _sums(measured: Gaps) -> NDArray[np.object_]:
     """`C(0), ..., C(T-1)`."""
     steps, taps = measured.steps, measured.taps
     padded = [int(tap) for tap in taps[:steps]] + [0] * (steps - len(taps))

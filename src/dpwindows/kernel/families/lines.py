@@ -67,10 +67,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import Cumulative, LostItems, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.families.counted_by_rule import places_by_rule
 from dpwindows.kernel.families.norms import (
     formal_step_norms,
     has_contracting_signs,
@@ -78,7 +77,7 @@ from dpwindows.kernel.families.norms import (
     runs_bound,
     step_norms,
 )
-from dpwindows.kernel.families.runs import affected_ends
+from dpwindows.kernel.families.runs import affected_ends, changed_runs
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS, EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
@@ -250,7 +249,8 @@ def cumulative_filter_event_l2(case: Case) -> int | None:
     """
     if case.steps is None or not has_contracting_signs(case.measured.taps):
         return None
-    return runs_bound(interval_norms(case.measured.taps, case.steps), len(case.thresholds), case.steps, gaps=False)
+    norms, steps = interval_norms(case.measured.taps, case.steps), case.steps
+    return runs_bound(norms, len(case.thresholds), steps, gaps=False, places=steps)
 
 
 @rule(
@@ -263,29 +263,19 @@ def cumulative_filter_event_l2(case: Case) -> int | None:
 )
 def answers_alone(case: Case) -> int | None:
     """Every answer measured as it is: `lines_bound` of lines of one place, as many as one neighbour can change."""
-    span = case.span
-    if isinstance(case.problem.window, Cumulative):
-        changed = case.steps
+    if isinstance(case.problem.window, Rolling):
+        changes = changed_runs(case)
+        changed = None if changes is None else sum(one.places for one in changes)
     else:
-        changed = None if span is None else affected_ends(case.length, span, case.steps)
-    if changed is None:
-        return None
-    cell = case.cell(case.measured.unit)
-    if isinstance(case.problem.unit, EventLevel):
-        # Each window changes for one threshold.
-        return changed * cell
-    total = changed * len(case.thresholds)
-    if isinstance(case.problem.window, Rolling) and isinstance(case.problem.unit, (ItemLevel, ItemAddRemove)):
-        # A rule of counting leaves fewer windows: those of the item, or of both if it changes.
-        places = sum(places_by_rule(case.rule, k, case.length, changed) for k in case.thresholds)
-        total = min(total, places * (2 if case.formal else 1))
-    return total * cell
+        # By an event each window changes for one threshold.
+        times = 1 if isinstance(case.problem.unit, EventLevel) else len(case.thresholds)
+        changed = None if case.steps is None else case.steps * times
+    return None if changed is None else changed * case.cell(case.measured.unit)
 
 
 def count_moved(case: Case) -> int:
     """How many numbers one neighbour can change where each looks back over as many ends as the map remembers."""
-    problem, steps = case.problem, case.steps
-    if isinstance(problem.window, LostItems):
+    if isinstance(case.problem.window, LostItems):
         return 1
     match case.measured:
         case Filter(taps=taps):
@@ -294,12 +284,7 @@ def count_moved(case: Case) -> int:
             memory = 0
         case _:
             memory = MOST_STEPS
-    most = MOST_STEPS if steps is None else steps
-    match problem.window, problem.unit:
-        case Rolling(length=length), EventLevel():
-            changed = length
-        case Rolling(length=length), ItemPerPeriod(steps=period):
-            changed = length + period - 1
-        case _:
-            changed = most
+    most = changed = case.steps or MOST_STEPS
+    if isinstance(case.problem.window, Rolling) and case.span is not None:
+        changed = affected_ends(case.length, case.span, case.steps)
     return min(most, changed + memory)

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
 Thresholds = Sequence[int]
-# Certificates use whole numbers; searches for parameters use the same formulas on floating-point norms.
-Norm = TypeVar("Norm", int, float)
-
 # Horizons up to which all O(T^2) interval norms are formed; beyond, what is the most of them is one bound for all.
 _EXACT_HORIZON = 4096
 
@@ -64,16 +61,16 @@ def interval_norms(taps: Sequence[int], longest: int) -> list[int]:
     return [0, *accumulate(rises[:longest])]
 
 
-def runs_bound(norms: Sequence[Norm], runs: int, length: int, *, gaps: bool, places: int | None = None) -> Norm:
+def runs_bound(norms: Sequence[int], runs: int, length: int, *, gaps: bool, places: int) -> int:
     """The largest `sum q(n_i)` over at most `runs` disjoint runs in `length` consecutive steps.
 
     `norms` is q from `interval_norms` of contracting taps: increasing and concave, so for r runs the most even split
     of the largest total is best. The total is `length`, less the r-1 steps between runs where `gaps` are certain, and
-    at most `places` where that is given.
+    at most `places`.
     """
     best = norms[0]
     for count in range(1, min(runs, length) + 1):
-        total = min(length - (count - 1 if gaps else 0), length if places is None else places)
+        total = min(length - (count - 1 if gaps else 0), places)
         if total < count:
             break
         size, longer = divmod(total, count)

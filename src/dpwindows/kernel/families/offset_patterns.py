@@ -21,73 +21,47 @@ from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Question, ask
-from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.families.norms import autocorrelation
 from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes, neighbour_bound
-from dpwindows.kernel.families.runs import most_runs
+from dpwindows.kernel.families.runs import changed_runs
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
+from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.rules import Case, rule
 
 
-@rule("rolling-offset-presence", Rolling, ItemAddRemove, GAUSSIAN, MatrixCounter, when="a row for every step")
-def rolling_offset_add_remove_l2(case: Case) -> int | None:
-    """Rolling counts, one item added or removed, through a matrix of integers on the increments.
-
-    Proof. For each threshold k the change is f, a 0/1 pattern in T places with n ones, in at most
-    `R = k ceil(T/(W+1))` runs, for k = 1 of at least W places but for the last (`rolling_patterns_add_remove_l2`); by a
-    rule of counting in fewer runs, and with at most m ones, `m <= T` (`counted_by_rule`, `places_by_rule`). It
-    moves what is measured by `M f`, `M = E D` with E the `weights`, so it costs `f'Af`, `A = M'M` in exact integers
-    (`gram`). With `a_d` the largest entry of A at distance d from the diagonal (`largest_by_distance`), and any c >= 0,
-
-        f'Af <= sum_{s,t} a_|s-t| f_s f_t = f'Gf - c n^2,   G_st = r_|s-t|,  r_d = a_d + c,
-
-    since `f_s f_t >= 0`. For any P >= 0
-
-        f'Af <= max_{0 <= x <= m} (P x - c x^2) + max_f (f'Gf - P n),
-
-    as n is one of these x. The first maximum is `P^2 / (4 c)` at `x = P / (2 c)`, or `P m - c m^2` where that is beyond
-    m (`PriceOfOnes`). The second maximum over all such patterns is bounded in `run_patterns`, with P a price for
-    every one; `Lags` rounds r up and P is a whole number of its units. The rest is rounded up. c is the
-    largest number >= 0 that makes no `r_d`, d >= 1, positive, or 0 if some `a_d` is; any other c >= 0 would do. The
-    prices are searched for, and any of them gives a bound. Thresholds are measured apart; their squared norms add. QED.
-    """
-    weights = case.measured.weights
-    if weights.shape != (case.steps, case.steps):
-        return None
-    return _sum_over_thresholds(case, matrix_norm(weights), "rolling-offset-presence")
-
-
 @rule(
-    "rolling-offset-filter-presence",
+    "rolling-offset-presence",
     Rolling,
     ItemAddRemove,
     GAUSSIAN,
-    OffsetFilter,
-    when="a row for every step, offsets that fall fast enough",
+    (MatrixCounter, OffsetFilter),
+    when="a row for every step; of a filter offsets that fall fast enough",
 )
-def rolling_offset_filter_add_remove_l2(case: Case) -> int | None:
-    """Rolling counts, one item added or removed, through a filter with a common offset.
+def rolling_offset_add_remove_l2(case: Case) -> int | None:
+    """Rolling counts, one item added or removed, through a matrix or a filter with a common offset.
 
-    Proof. For each threshold f is a pattern as in `rolling_offset_add_remove_l2`. What is measured moves by
-    `2^-shift M f + e`: M the matrix before it is divided and rounded, each entry of which is rounded by at most 1/2, so
-    that `|e_t| <= t / 2`. Over all thresholds the norm is at most the root of the sum of `|M f|^2 / 4^shift` and the
-    root of that of `|e|^2`; both are rounded up (`OffsetNorm`). `offset_norm` and `priced_ones_bound` bound `|M f|^2`.
-    QED.
+    Proof. For each threshold k the change is f, a 0/1 pattern in T places with n ones, in at most
+    `R = k ceil(T/(W+1))` runs, for k = 1 of at least W places but for the last (`rolling_patterns_add_remove_l2`); by a
+    rule of counting in fewer runs, and with at most m ones, `m <= T` (`counted_by_rule`). With G and c of
+    `matrix_norm` or `offset_norm` and any P >= 0
+
+        |M f|^2 <= f'Gf - c n^2 <= max_{0 <= x <= m} (P x - c x^2) + max_f (f'Gf - P n),
+
+    as n is one of these x. The first maximum is `P^2 / (4 c)` at `x = P / (2 c)`, or `P m - c m^2` where that is beyond
+    m (`PriceOfOnes`). The second maximum over all such patterns is bounded in `run_patterns`, with P a price for
+    every one; `Lags` rounds r up and P is a whole number of its units. The rest is rounded up. The prices are searched
+    for, and any of them gives a bound. Thresholds are measured apart; their squared norms add (`OffsetNorm.rounded`
+    pays for what a filter rounds). QED.
     """
-    norm = offset_norm(case.measured) if case.measured.length == case.steps else None
-    return None if norm is None else _sum_over_thresholds(case, norm, "rolling-offset-filter-presence")
-
-
-def _sum_over_thresholds(case: Case, norm: OffsetNorm, kind: str) -> int:
-    """The bounds of all thresholds; for each, prices and the widest gap are asked for."""
-    total = 0
-    for k in case.thresholds:
-        runs = runs_by_rule(case.rule, k, most_runs(k, case.length, case.horizon))
-        places = places_by_rule(case.rule, k, case.length, case.horizon)
-        question = Question(kind, k, ())
-        shortest = case.reach if k == 1 else 1
-        total += priced_ones_bound(list(norm.lags), norm.offset, runs, places, shortest, question, case.advise)
+    norm, total = norm_of(case.measured, case.steps), 0
+    if norm is None:
+        return None
+    for k, change in zip(case.thresholds, changed_runs(case) or (), strict=True):
+        question, shortest = Question("rolling-offset-presence", k, ()), case.reach if k == 1 else 1
+        total += priced_ones_bound(
+            list(norm.lags), norm.offset, change.most, change.places, shortest, question, case.advise
+        )
     return norm.rounded(total, len(case.thresholds))
 
 
@@ -106,15 +80,39 @@ class OffsetNorm:
     shift: int | None
 
     def rounded(self, total: int, thresholds: int) -> int:
-        """From the sum of `|M f|^2` over thresholds, each f of zeros and ones, to that of what is measured."""
+        """From the sum of `|M f|^2` over thresholds, each f of zeros and ones, to that of what is measured.
+
+        Proof. With M as it is before it is divided what is measured moves by `2^-shift M f + e`. Each entry is rounded
+        by at most 1/2, so `|e_t| <= t / 2`. Over all thresholds the norm is at most the root of the sum of
+        `|M f|^2 / 4^shift` and the root of that of `|e|^2`; both are rounded up. QED.
+        """
         if self.shift is None:
             return total
         squares = sum(place**2 for place in range(1, len(self.lags) + 1))
         return (isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1) ** 2
 
 
+def norm_of(measured: IntegerMap, steps: int | None) -> OffsetNorm | None:
+    """What a map makes of a pattern; None where it has not a row for every step, or no constant is found in it."""
+    match measured:
+        case MatrixCounter(weights=matrix) if matrix.shape == (steps, steps):
+            return matrix_norm(matrix)
+        case OffsetFilter() if measured.length == steps:
+            return offset_norm(measured)
+    return None
+
+
 def matrix_norm(weights: NDArray[np.int64]) -> OffsetNorm:
-    """What a matrix of weights on the increments makes of a pattern: see `rolling_offset_add_remove_l2`."""
+    """What a matrix of weights on the increments makes of a pattern.
+
+    Proof. It moves what is measured by `M f`, `M = E D` with E the `weights`, so it costs `f'Af`, `A = M'M` in exact
+    integers (`gram`). With `a_d` the largest entry of A at distance d from the diagonal (`largest_by_distance`), and
+    any c >= 0,
+
+        f'Af <= sum_{s,t} a_|s-t| f_s f_t = f'Gf - c n^2,   G_st = r_|s-t|,  r_d = a_d + c,
+
+    since `f_s f_t >= 0`. c is the largest that makes no `r_d`, d >= 1, positive, or 0 if some `a_d` is. QED.
+    """
     majorant = largest_by_distance(gram(weights))
     offset = max(0, -max(majorant[1:], default=0))
     return OffsetNorm(tuple(value + offset for value in majorant), offset, None)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.advice import Advise, Question, apart, ask
+from dpwindows.kernel.advice import Advise, Question, ask
 from dpwindows.kernel.families.changes_of_two_counts import (
     Held,
     held_changes,
@@ -20,11 +20,11 @@ from dpwindows.kernel.families.changes_of_two_counts import (
     priced_changes,
     two_runs_bound,
 )
-from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.families.counted_by_rule import runs_by_rule
 from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
 from dpwindows.kernel.families.offset_patterns import priced_ones_bound
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
-from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed_runs
+from dpwindows.kernel.families.runs import affected_ends, changed_runs, most_runs, most_signed_runs
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
 from dpwindows.kernel.families.waves import waves_bound
 from dpwindows.kernel.maps.filters import Filter
@@ -42,7 +42,7 @@ _HIGHEST_PRICE = 1 << 58
 _PAIRED = 128
 # Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
 _CHAINED = 10_000_000
-# Ranges of so many parts of a period more than it are nearly all of it.
+# A period is nearly all of a range that is longer by no more than this part of the period.
 _NEARLY_ALL = 4
 
 
@@ -106,9 +106,8 @@ def rolling_patterns_add_remove_l2(case: Case) -> int | None:
     taps, steps, total = case.measured.taps, case.steps, 0
     if steps is None or (has_contracting_signs(taps) and steps > LONGEST_CHAIN):
         return None
-    for k in case.thresholds:
-        runs = runs_by_rule(case.rule, k, most_runs(k, case.length, steps))
-        places = places_by_rule(case.rule, k, case.length, steps)
+    for k, change in zip(case.thresholds, changed_runs(case) or (), strict=True):
+        runs, places = change.most, change.places
         shortest, lags = case.reach if k == 1 else 1, Lags.of(taps, steps, runs)
         question = Question("rolling-patterns-presence", k, ())
         least = _least_of_both(lags, runs, shortest, question, case.advise) << lags.shift
@@ -152,7 +151,8 @@ def rolling_patterns_period_l2(case: Case) -> int | None:
         return None
     bounds = [_changed_within(case, span, case.advise)]
     if steps is not None and span < steps <= span + span // _NEARLY_ALL:
-        bounds.append(_changed_within(case, steps, apart(case.advise, "all steps")))
+        # Its questions are told apart from those about the span.
+        bounds.append(_changed_within(case, steps, lambda question: case.advise(replace(question, apart="all steps"))))
     return min(bounds)
 
 
@@ -182,8 +182,7 @@ def _changed_within(case: Case, span: int, advise: Advise) -> int:
             total += least if allowed == without else min(least, limited_bound(lags, held, 2 * allowed, advise))
         else:
             single = (span, min(length, places)) if span <= length else (1, 0)
-            runs = min(most_signed_runs(k, length, span), places)
-            runs = runs if allowed == without else min(runs, 2 * allowed)
+            runs = min(most_signed_runs(k, length, span), places, 2 * allowed)
             counts = TwoCounts(k, length, places, runs, single, span == steps)
             limits = [*_reach_limits(lags), (0, _HIGHEST_PRICE // places), (0, _HIGHEST_PRICE)]
             memory, near, start, change = ask(advise, replace(question, about=(lags, counts)), limits)

@@ -37,6 +37,9 @@ from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, 
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import ALL_UNITS, ITEM_UNITS, Case, certify, rule
 
+# The most steps that a period may have: bounds are worked out for each.
+LONGEST_PERIOD = 1 << 20
+
 
 @dataclass(frozen=True)
 class SeriesInPeriods(StepShape):
@@ -49,6 +52,9 @@ class SeriesInPeriods(StepShape):
         last: the step after which there are no more, None if there is no end: it cuts the last window.
         continued: in a release, measure the counts to date of all periods as far as the longest period, continued by
             their last value. Otherwise the map has a row for each position, and those beyond a period are left out.
+
+    Raises:
+        ValueError: periods are too long, or continued is neither yes nor no.
     """
 
     map: IntegerMap
@@ -56,6 +62,10 @@ class SeriesInPeriods(StepShape):
     most: int
     last: int | None
     continued: bool = False
+
+    def __post_init__(self) -> None:
+        if self.most > LONGEST_PERIOD or type(self.continued) is not bool:
+            raise ValueError(f"periods have at most {LONGEST_PERIOD} steps, and are continued or not, got {self}")
 
     @classmethod
     def of_release(cls, window: PeriodFamily, steps: int, measured: IntegerMap, *, continued: bool) -> SeriesInPeriods:
@@ -287,41 +297,25 @@ def _as_series(case: Case) -> tuple[Layout, Case] | None:
     return layout, replace(case, problem=series_of(case.problem, layout), measured=shape.map, steps=steps)
 
 
-@rule(
-    "tumbling-periods",
-    Tumbling,
-    ALL_UNITS,
-    (GAUSSIAN, LAPLACE),
-    SeriesInPeriods,
-    when="a rule for rolling counts of length 1",
-)
-def tumbling_bound(case: Case) -> int | None:
-    """Tumbling counts: what rolling counts of length 1 cost on the log whose steps are the periods.
+_LAWS = GAUSSIAN, LAPLACE
 
-    Proof. Give every occurrence the number of its period in place of that of its step. The tumbling counts of the log
-    are the rolling counts of length 1 of what results, number by number. Neighbours stay neighbours (module docstring):
-    one occurrence stays one; an item changed, added or removed stays so; and a change within L steps is one within the
+
+@rule("one-series-for-periods", ToDate, EventLevel, _LAWS, SeriesInPeriods, when="a rule for cumulative counts")
+@rule(
+    "one-series-for-periods", Tumbling, ALL_UNITS, _LAWS, SeriesInPeriods, when="a rule for rolling counts of length 1"
+)
+def series_for_periods(case: Case) -> int | None:
+    """Counts in periods, or to date by one event: what one series costs that stands for all periods.
+
+    Proof. *Tumbling counts* are rolling counts of length 1 on a log whose steps are the periods. Give every
+    occurrence the number of its period in place of that of its step. The tumbling counts of the log are the rolling
+    counts of length 1 of what results, number by number. Neighbours stay neighbours (module docstring): one
+    occurrence stays one; an item changed, added or removed stays so; and a change within L steps is one within the
     periods they meet, which are consecutive. So a bound for these neighbours is one for the tumbling counts.
-    (Measured directly at event level it is 1: one window changes, for one threshold.) QED.
-    """
-    found = _as_series(case)
-    return None if found is None else certify(found[1])[0]
-
-
-@rule(
-    "to-date-event",
-    ToDate,
-    EventLevel,
-    (GAUSSIAN, LAPLACE),
-    SeriesInPeriods,
-    when="a rule for cumulative counts",
-)
-def to_date_event(case: Case) -> int | None:
-    """Counts to date, one occurrence added or removed: what cumulative counts of the longest period cost.
-
-    Proof. The occurrence lies in one period, and changes the counts of no other (module docstring). These are the
-    cumulative counts of the period's own log, which gains or loses one occurrence. A shorter period is a longer one
-    that is cut, or that goes on without events. QED.
+    (Measured directly at event level it is 1: one window changes, for one threshold.)
+    *Counts to date* by one event: the occurrence lies in one period, and changes the counts of no other. These are
+    the cumulative counts of the period's own log, which gains or loses one occurrence. A shorter period is a longer
+    one that is cut, or that goes on without events. QED.
     """
     found = _as_series(case)
     return None if found is None else certify(found[1])[0]
@@ -331,7 +325,7 @@ def to_date_event(case: Case) -> int | None:
     "windows-on-lines",
     ToDate,
     ITEM_UNITS,
-    (GAUSSIAN, LAPLACE),
+    _LAWS,
     SeriesInPeriods,
     when="costs of a line for the map",
 )

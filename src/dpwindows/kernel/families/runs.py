@@ -1,4 +1,4 @@
-r"""Rolling counts by their runs: at most so many stretches of change, each of which costs what its length does.
+r"""Rolling counts by their runs: how many stretches of change a neighbour makes, and what each costs by its length.
 
 Notation: as in `dpwindows.kernel.families.norms`.
 
@@ -61,14 +61,16 @@ there are no such places: g has one sign.
 
 from __future__ import annotations
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dataclasses import dataclass
+
+from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.families.norms import has_contracting_signs, interval_norms, runs_bound
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.rules import Case, rule
+from dpwindows.kernel.rules import ALL_UNITS, Case, rule
 
 
 def most_starts(k: int, length: int, steps: int) -> int:
@@ -92,121 +94,85 @@ def most_signed_runs(k: int, length: int, span: int) -> int:
     return 2 * k * blocks + min(k + rest, 2 * k)
 
 
-# --- Filters with contracting signs ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Runs:
+    """What one neighbour can change of one threshold, or of all of them at event level.
 
-
-@rule("rolling-filter-event", Rolling, EventLevel, GAUSSIAN, Filter, when="taps whose signs contract")
-def rolling_filter_event_l2(case: Case) -> int | None:
-    """Rolling counts, one occurrence added or removed, through a filter with contracting signs.
-
-    Proof. The changes lie in at most W consecutive ends (and T). One threshold k: at most k runs of one sign with
-    gaps between them. Several together: at most `sum k` runs over all, of total length at most W, and thresholds are
-    measured apart, so their squared norms add. Each run costs q of its length. QED.
+    Attributes:
+        most: how many runs there are at most.
+        within: how many consecutive places they lie in.
+        places: how many places they have together at most.
+        gaps: whether a place lies between any two of them.
+        signed: whether they have either sign.
     """
-    if not has_contracting_signs(case.measured.taps):
-        return None
-    norms = interval_norms(case.measured.taps, case.reach)
-    return runs_bound(norms, sum(case.thresholds), case.reach, gaps=len(case.thresholds) == 1)
+
+    most: int
+    within: int
+    places: int
+    gaps: bool
+    signed: bool
 
 
-@rule("rolling-filter-presence", Rolling, ItemAddRemove, GAUSSIAN, Filter, when="taps whose signs contract, a horizon")
-def rolling_filter_add_remove_l2(case: Case) -> int | None:
-    """Rolling counts, one item added or removed, through a filter with contracting signs.
+def changed_runs(case: Case) -> list[Runs] | None:
+    """The changes that a neighbour makes of rolling counts; None for whole items without an end of steps.
 
-    Proof. For each threshold `g = f` is 0/1 with at most `k ceil(T/(W+1))` runs in T steps, at least one step apart.
-    By a rule of counting there are fewer runs and places (`counted_by_rule`). The squared norms of the thresholds add.
-    QED.
-    """
-    if case.steps is None or not has_contracting_signs(case.measured.taps):
-        return None
-    norms, total = interval_norms(case.measured.taps, case.steps), 0
-    for k in case.thresholds:
-        runs = runs_by_rule(case.rule, k, most_starts(k, case.length, case.steps))
-        places = places_by_rule(case.rule, k, case.length, case.steps)
-        total += runs_bound(norms, runs, case.steps, gaps=True, places=places)
-    return total
-
-
-@rule(
-    "rolling-filter-item",
-    Rolling,
-    ItemLevel,
-    GAUSSIAN,
-    Filter,
-    when="taps whose signs contract, a horizon, a rule that bounds what an item adds",
-)
-def rolling_filter_item_l2(case: Case) -> int | None:
-    """Rolling counts, one item changed within all steps, through a filter with contracting signs.
-
-    Where a rule leaves few occurrences, this is below what keeps the cross terms between runs.
-
-    Proof. One threshold. Let `S+` and `S-` be the sums of q over the runs of g of either sign, `S = S+ + S-`. Runs are
-    disjoint, so with `A_ij = 1_i' G 1_j` for two runs, `A_ij <= 0` for i != j and `sum_{j != i} |A_ij| <= A_ii =
-    q(n_i)` (signs lemma). In `||M g||^2 <= sum_ij s_i s_j A_ij` pairs of one sign add nothing; the pairs of unlike
-    signs add `2 sum_{i in +, j in -} |A_ij|`, at most `2 S+` and at most `2 S-`, so at most S. S is at most
-    `runs_bound` of the runs and places of the module docstring, of which a rule of counting leaves fewer
-    (`counted_by_rule`). Thresholds are measured apart and change independently; squared norms add. A finite horizon
-    drops rows, which lowers norms. QED.
-    """
-    if case.steps is None or not case.rule.bounded or not has_contracting_signs(case.measured.taps):
-        return None
-    norms, total = interval_norms(case.measured.taps, case.steps), 0
-    for k in case.thresholds:
-        runs = min(most_signed_runs(k, case.length, case.steps), 2 * runs_by_rule(case.rule, k, case.steps))
-        places = min(case.steps, 2 * places_by_rule(case.rule, k, case.length, case.steps))
-        total += 2 * runs_bound(norms, runs, case.steps, gaps=False, places=places)
-    return total
-
-
-# --- Anchored differences -------------------------------------------------------------------------------------------
-
-
-@rule("rolling-differences-event", Rolling, EventLevel, LAPLACE, AnchoredDifferences)
-def rolling_differences_event_l1(case: Case) -> int:
-    """Rolling counts, one occurrence added or removed, through anchored differences.
-
-    Proof. Over all thresholds at most `min(sum k, W)` runs, each changing two differences by 1; and the W (or T) ends
-    concerned hold at most `ceil(W / every)` anchors, each of which changes by at most 1 for at most one threshold,
-    their supports being disjoint. QED.
-    """
-    measured: AnchoredDifferences = case.measured
-    runs = min(sum(case.thresholds), case.reach)
-    return 2 * runs * measured.step_weight + -(-case.reach // measured.every) * measured.anchor_weight
-
-
-@rule("rolling-differences-item", Rolling, (ItemLevel, ItemAddRemove), LAPLACE, AnchoredDifferences, when="a horizon")
-def rolling_differences_item_l1(case: Case) -> int | None:
-    """Rolling counts, one item changed arbitrarily or added or removed, through anchored differences.
-
-    Proof. For each threshold f has at most `k ceil(T/(W+1))` runs (and at most `ceil(T/2)`), each with two ends; a
-    formal change is `f - f'`, with the ends of both. At every anchor g is -1, 0 or 1, and it is not 0 at more anchors
-    than there are places where f or f' is 1. By a rule of counting there are fewer runs and places (`counted_by_rule`).
-    QED.
-    """
-    if case.steps is None:
-        return None
-    measured: AnchoredDifferences = case.measured
-    items, total = 2 if case.formal else 1, 0
-    for k in case.thresholds:
-        runs = runs_by_rule(case.rule, k, most_runs(k, case.length, case.steps))
-        places = items * places_by_rule(case.rule, k, case.length, case.steps)
-        anchors = min(-(-case.steps // measured.every), places)
-        total += items * 2 * runs * measured.step_weight + anchors * measured.anchor_weight
-    return total
-
-
-@rule("rolling-differences-period", Rolling, ItemPerPeriod, LAPLACE, AnchoredDifferences)
-def rolling_differences_period_l1(case: Case) -> int | None:
-    """Rolling counts, one item changed within L steps, through anchored differences.
-
-    Proof. Every run of g has two ends, and each end changes one difference by 1 (where runs of unlike signs touch, two
-    ends change the same one). g lies in at most W+L-1 consecutive places, which hold at most `ceil((W+L-1) / every)`
-    anchors; at every anchor it is -1, 0 or 1. L1 norms of thresholds add. QED.
+    Proof (module docstring). *One occurrence*: for one threshold k at most k runs within W consecutive places (and T),
+    a place between any two. For several thresholds `sum k` runs, whose supports are disjoint: at most W places in all.
+    *An item added or removed*: g = f for each threshold, of one sign. *An item changed within L steps*: g for each
+    threshold, of one sign if L = 1. By a rule of counting f has fewer runs and places, and g at most twice as many
+    (`counted_by_rule`). QED.
     """
     if case.span is None:
         return None
+    length, rule, within = case.length, case.rule, affected_ends(case.length, case.span, case.steps)
+    if isinstance(case.problem.unit, EventLevel):
+        runs = min(sum(case.thresholds), within)
+        return [Runs(runs, within, within, gaps=len(case.thresholds) == 1, signed=False)]
+    items, changes = 2 if case.formal else 1, []
+    for k in case.thresholds:
+        runs = most_signed_runs(k, length, case.span) if case.formal else most_runs(k, length, within)
+        runs = min(runs, within, items * runs_by_rule(rule, k, within))
+        places = min(within, items * places_by_rule(rule, k, length, within))
+        changes.append(Runs(runs, within, places, gaps=not case.formal, signed=case.formal and case.span > 1))
+    return changes
+
+
+@rule(
+    "rolling-filter", Rolling, ALL_UNITS, GAUSSIAN, Filter, when="taps whose signs contract, a horizon for whole items"
+)
+def rolling_filter_l2(case: Case) -> int | None:
+    """Rolling counts, through a filter with contracting signs: each run is charged by itself.
+
+    Proof. Let a change have the runs of `changed_runs`, `A_ij = 1_i' G 1_j` for two of them, and S be the sum of
+    `A_ii`, which is q of the run's length: at most `runs_bound`. `A_ij <= 0` for i != j, and `sum_{j != i} |A_ij| <=
+    A_ii` (signs lemma). *One sign*: `||M g||^2 <= sum_ij A_ij <= S`. *Either sign*: in `sum_ij s_i s_j A_ij` pairs of
+    one sign add nothing, those of unlike signs at most `2 S+` and at most `2 S-`, with S+ and S- the sums over the runs
+    of either sign; so at most S, and the whole at most 2 S. Thresholds are measured apart, so squared norms add. A
+    finite horizon drops rows, which lowers norms. QED.
+    """
+    changes, taps = changed_runs(case), case.measured.taps
+    if changes is None or not has_contracting_signs(taps):
+        return None
+    norms = interval_norms(taps, changes[0].within)
+    return sum(
+        (2 if one.signed else 1) * runs_bound(norms, one.most, one.within, gaps=one.gaps, places=one.places)
+        for one in changes
+    )
+
+
+@rule("rolling-differences", Rolling, ALL_UNITS, LAPLACE, AnchoredDifferences, when="a horizon for whole items")
+def rolling_differences_l1(case: Case) -> int | None:
+    """Rolling counts, through anchored differences: each run moves two differences, and the anchors in it.
+
+    Proof. Every run (`changed_runs`) has two ends, and each end changes one difference by 1; where runs of unlike signs
+    touch, two ends change the same one. n consecutive places hold at most `ceil(n / every)` anchors, of which no more
+    change than there are places in runs, each by 1 at most. At event level this is so of all thresholds together, as
+    their supports are disjoint; otherwise L1 norms of thresholds add. QED.
+    """
     measured: AnchoredDifferences = case.measured
-    reach = affected_ends(case.length, case.span, case.steps)
-    runs = sum(min(most_signed_runs(k, case.length, case.span), reach) for k in case.thresholds)
-    anchors = len(case.thresholds) * -(-reach // measured.every)
-    return 2 * runs * measured.step_weight + anchors * measured.anchor_weight
+    changes = changed_runs(case)
+    if changes is None:
+        return None
+    ends = 2 * sum(one.most for one in changes)
+    anchors = sum(min(-(-one.within // measured.every), one.places) for one in changes)
+    return ends * measured.step_weight + anchors * measured.anchor_weight

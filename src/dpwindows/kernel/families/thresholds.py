@@ -36,17 +36,13 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.queries import Rolling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.advice import Advise, Question, ask
-from dpwindows.kernel.certificate import Certificate
+from dpwindows.kernel.advice import Question, ask
 from dpwindows.kernel.designs import StepAnswers, StepShape
-from dpwindows.kernel.families.offset_patterns import OffsetNorm, matrix_norm, offset_norm
+from dpwindows.kernel.families.offset_patterns import OffsetNorm, norm_of
 from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes
 from dpwindows.kernel.families.series import Series
-from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap, Memory
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import ITEM_UNITS, Case, certify, rule
+from dpwindows.kernel.rules import ITEM_UNITS, Case, rule
 
 # Values by number of places: exact integers, whose sums fit into their type, or floats.
 Values = NDArray[Any]
@@ -59,14 +55,9 @@ class SeriesByThreshold(StepShape):
     thresholds: tuple[int, ...]
     maps: tuple[IntegerMap, ...]
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of all maps together.
-
-        Raises:
-            NotCertifiedError: no proof covers them, or the shape is one for other thresholds.
-        """
-        case = Case(problem, self, horizon, advise)
-        return Certificate(*certify(case), moved=case.horizon)
+    def moved(self, case: Case) -> int:
+        """As many as there are steps."""
+        return case.horizon
 
     def at(self, k: int) -> Series:
         return self._at[k]
@@ -114,19 +105,17 @@ def rolling_thresholds_l2(case: Case) -> int | None:
 
     Maps are matrices of weights on increments, or filters with a common offset, all of one kind.
 
-    Proof. *Added or removed.* For each threshold k the change is f_k, a 0/1 series of n_k ones. It moves what is
-    measured by `M_k f_k`, `M_k = E_k D` with E_k the weights, so it costs `f'Af`, `A = M_k'M_k` in exact integers
-    (`gram`). As in `rolling_offset_add_remove_l2`, with a_d the largest entry of A at distance d and c >= 0 the largest
-    number that makes no `r_d = a_d + c`, d >= 1, positive: `f'Af <= f'Gf - c n_k^2`, G of entries r_|s-t|, and for any
-    price P >= 0
+    Proof. *Added or removed.* For each threshold k the change is f_k, a 0/1 series of n_k ones. With c >= 0 and
+    `G_st = r_|s-t|` of `matrix_norm` or `offset_norm` (whose rounding `OffsetNorm.rounded` pays for) it costs at most,
+    for any price P >= 0 (`rolling_offset_add_remove_l2`),
 
-        f'Af <= max_{0 <= x <= T} (P x - c x^2) + f'Gf - P n_k.
+        max_{0 <= x <= T} (P x - c x^2) + f'Gf - P n_k.
 
-    Pairs of ones in different runs of f_k only lower f'Gf, so it is at most the sum over its runs of `q(l)`,
-    `q(l) = l r_0 + 2 sum_{0<d<l} (l-d) r_d`, and q is concave: its second differences are `2 r_l <= 0`. So is `q(l) -
-    P l`, what a run of l places is worth. Summed over thresholds, with their own matrices and prices, this is a sum
-    over the runs of f_1, and in each over the runs of the f_k inside it: at most the best chain (module docstring).
-    A filter with an offset has such r and c by `offset_norm`, and its rounding is paid for by `OffsetNorm.rounded`.
+    No r_d, d >= 1, is positive: this is checked. So pairs of ones in different runs of f_k only lower f'Gf, which is at
+    most the sum over its runs of `q(l) = l r_0 + 2 sum_{0<d<l} (l-d) r_d`, and q is concave: its second differences are
+    `2 r_l <= 0`. So is `q(l) - P l`, what a run of l places is worth. Summed over thresholds, with their own matrices
+    and prices, this is a sum over the runs of f_1, and in each over the runs of the f_k inside it: at most the best
+    chain (module docstring).
     *Sums fit into 64 bits.* Runs are worth a whole number of parts of `2^shift`, r rounded up, which raises q and
     leaves it concave. With S the sum of absolute lags in these parts and `0 <= P <= r_0 <= S`, a run of l places is
     worth at most `3 l S` either way, and runs that share T places at most `3 T S`; a chain adds up at most twice as
@@ -136,22 +125,12 @@ def rolling_thresholds_l2(case: Case) -> int | None:
     `|a - b|^2 <= 2|a|^2 + 2|b|^2` over all that is measured: four times as much. QED.
     """
     shape: SeriesByThreshold = case.measured
-    lanes = [_norm(one, case.steps) for one in shape.maps]
+    lanes = [norm_of(one, case.steps) for one in shape.maps]
     norms = [one for one in lanes if one is not None and max((0, *one.lags[1:])) == 0]
     same = shape.thresholds == case.thresholds and len(norms) == len(shape.maps) == len(case.thresholds)
     if not same or len({one.shift for one in norms}) > 1 or case.rule != EVERY_OCCURRENCE:
         return None
     return _best_chain(case, norms)
-
-
-def _norm(measured: IntegerMap, steps: int | None) -> OffsetNorm | None:
-    """What a map makes of a pattern; None where it has not a row for every step, or no constant is found in it."""
-    match measured:
-        case MatrixCounter(weights=matrix) if matrix.shape == (steps, steps):
-            return matrix_norm(matrix)
-        case OffsetFilter() if measured.length == steps:
-            return offset_norm(measured)
-    return None
 
 
 def _best_chain(case: Case, lanes: list[OffsetNorm]) -> int:

@@ -13,38 +13,42 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import RollingTogether, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify, rule
+from dpwindows.kernel.rules import Case, rule
 
 Objects = NDArray[np.object_]
 
 
 @dataclass(frozen=True)
-class MatrixFilter:
-    """`y_t = sum_j M_j x_{t-j}` with `x_t` one value of each of `lanes` series and square integer matrices `M_j`.
+class Together(StepShape):
+    """Rolling counts of `lengths` through a filter that mixes them: `y_t = sum_j M_j x_{t-j}`, x_t one count of each.
 
     Attributes:
-        lanes: how many series there are.
-        taps: the entries of `M_0`, `M_1`, ..., each matrix row by row.
+        lengths: of the windows.
+        taps: the entries of the square integer matrices `M_0`, `M_1`, ..., each matrix row by row.
+
+    Raises:
+        ValueError: the taps make no such matrices.
     """
 
-    lanes: int
+    lengths: tuple[int, ...]
     taps: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.taps or len(self.taps) % len(self.lengths) ** 2:
+            raise ValueError(f"{len(self.taps)} taps make no square matrices for {len(self.lengths)} lengths")
 
     @property
     def memory(self) -> int:
         """How many steps back the filter looks."""
-        return len(self.taps) // self.lanes**2 - 1
+        return len(self.taps) // len(self.lengths) ** 2 - 1
 
     @cached_property
     def matrices(self) -> IntArray:
-        """`M_0`, `M_1`, ... as an array, shape (memory + 1, lanes, lanes)."""
-        taps = np.array(self.taps, dtype=np.int64).reshape(-1, self.lanes, self.lanes)
+        """`M_0`, `M_1`, ... as an array, shape (memory + 1, lengths, lengths)."""
+        taps = np.array(self.taps, dtype=np.int64).reshape(-1, len(self.lengths), len(self.lengths))
         taps.flags.writeable = False
         return taps
 
@@ -52,34 +56,9 @@ class MatrixFilter:
     def _growth(self) -> int:
         return max(sum(abs(int(tap)) for tap in row.ravel()) for row in self.matrices.transpose(1, 0, 2))
 
-    def fresh(self) -> Memory:
-        """Nothing but zeros before the first step."""
-        return {"exact": np.zeros((self.memory, self.lanes), dtype=np.int64)}
-
-    def encode_step(self, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
-        """The exact integers of a step from the newest value of every series, shape (lanes,); the memory after it."""
-        newest_first = np.concatenate([exact[None], memory["exact"]])
-        series = widen(newest_first, self._growth)
-        mixed = np.asarray(np.tensordot(self.matrices.astype(series.dtype), series, axes=([0, 2], [0, 1])))
-        return mixed, {"exact": newest_first[:-1].astype(np.int64)}
-
-
-@dataclass(frozen=True)
-class Together(StepShape):
-    """Rolling counts of `lengths`, one lane each, through a filter that mixes them."""
-
-    lengths: tuple[int, ...]
-    map: MatrixFilter
-
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of the filter on all lengths.
-
-        Raises:
-            NotCertifiedError: no proof covers it.
-        """
-        # Changes of max W ends reach as many numbers further as the filter remembers.
-        ends = min(MOST_STEPS if horizon is None else horizon, max(self.lengths) + self.map.memory)
-        return Certificate(*certify(Case(problem, self, horizon, advise)), ends * len(self.lengths))
+    def moved(self, case: Case) -> int:
+        """Changes of max W ends reach as many numbers further as the filter remembers."""
+        return min(case.steps or MOST_STEPS, max(self.lengths) + self.memory) * len(self.lengths)
 
     def reach(self, window: WindowFamily) -> int:
         """The longest window."""
@@ -90,8 +69,8 @@ class Together(StepShape):
         return len(self.lengths)
 
     def fresh(self) -> Memory:
-        """The filter's memory before step 1."""
-        return self.map.fresh()
+        """Nothing but zeros before the first step."""
+        return {"exact": np.zeros((self.memory, len(self.lengths)), dtype=np.int64)}
 
     def encode_step(
         self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
@@ -99,7 +78,14 @@ class Together(StepShape):
         """The integers that the filter makes of the newest counts, shape (lengths,)."""
         recent = answers.recent[k]
         newest = [recent[min(length, answers.step) - 1] for length in self.lengths]
-        return self.map.encode_step(np.array(newest, dtype=np.int64), memory)
+        return self.mix(np.array(newest, dtype=np.int64), memory)
+
+    def mix(self, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        """The exact integers of a step from the newest value of every series, shape (lengths,); the memory after it."""
+        newest_first = np.concatenate([exact[None], memory["exact"]])
+        series = widen(newest_first, self._growth)
+        mixed = np.asarray(np.tensordot(self.matrices.astype(series.dtype), series, axes=([0, 2], [0, 1])))
+        return mixed, {"exact": newest_first[:-1].astype(np.int64)}
 
 
 @rule(
@@ -133,8 +119,8 @@ def rolling_together_event_l2(case: Case) -> int | None:
     """
     shape: Together = case.measured
     one_step = case.problem.unit in (EventLevel(), ItemPerPeriod(1))
-    same = case.problem.window == RollingTogether(shape.lengths) and shape.map.lanes == len(shape.lengths)
-    return _largest_change(shape.map.taps, shape.lengths) if one_step and same and case.thresholds == (1,) else None
+    same = case.problem.window == RollingTogether(shape.lengths)
+    return _largest_change(shape.taps, shape.lengths) if one_step and same and case.thresholds == (1,) else None
 
 
 @lru_cache(maxsize=64)

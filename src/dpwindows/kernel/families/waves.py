@@ -166,8 +166,8 @@ def _charges_beside_a_wave(
 ) -> tuple[int, int]:
     """For a place where g is not 0, `r_0 + 2E`, and for two beside one another, 2e.
 
-    `a p^d` is rounded down to units of which E may be off by one in all: by less than 2 d of them at distance d. So one
-    is added to E, and one for e, which is rounded down.
+    `a p^d` is rounded down, by less than 2 d small units at distance d: E is off by less than one in all. So one is
+    added to E, and one for e, which is rounded down.
     """
     unlike, bits = [], 2 * places.bit_length() + 2
     (cosine, sine), (real, imaginary) = (part << bits for part in amplitude), pole

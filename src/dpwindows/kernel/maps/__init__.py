@@ -1,1 +1,1 @@
-"""Integer maps: what is measured of exact answers."""
+"""Integer maps: the matrices that exact answers are multiplied by before noise is added."""

@@ -1,4 +1,4 @@
-"""Prefix counters: rows over all increments so far."""
+"""Counters: every number measured is a weighted sum of all increments of a series so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First differences, and the value itself at anchors."""
+"""Anchored differences: how far a series moved at each position and, now and then, the value itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters along one axis, and every value by itself."""
+"""Filters: each number measured is a weighted sum of a value and those before it; or of the value alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of increments over the nodes of a tree, each measured when its last position is reached."""
+"""Trees of sums: increments added up over ever longer blocks, each measured when its last position is reached."""
 
 from __future__ import annotations
 

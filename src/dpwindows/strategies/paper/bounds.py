@@ -55,7 +55,7 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, Unit
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import name_of, proves
+from dpwindows.kernel.rules import proves
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def certified(problem: Problem, touched: Touched, weight: int) -> Certificate:
     """The certificate of trees with `weight` lattice units a count, from what a neighbour can touch of them."""
     squared = group_privacy_l2(touched, weight)
     if problem.law == GAUSSIAN:
-        return Certificate(squared, name_of(group_privacy_l2), touched.rows, squared)
-    return Certificate(group_privacy_l1(touched, weight), name_of(group_privacy_l1), touched.rows, squared)
+        return Certificate(squared, "paper-group-privacy-squares", touched.rows, squared)
+    return Certificate(group_privacy_l1(touched, weight), "paper-group-privacy", touched.rows, squared)
 
 
 def cumulative_points(unit: Unit) -> int:

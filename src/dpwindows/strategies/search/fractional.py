@@ -44,11 +44,15 @@ def integer_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int
 
     Rounding towards zero keeps the order of magnitudes and a positive sum.
     """
-    scaled = np.trunc(real_taps(alpha, decay, min(count, LONGEST)) * 2.0**bits)
-    taps = [int(tap) for tap in scaled]
-    while len(taps) > 1 and taps[-1] == 0:
-        taps.pop()
-    return tuple(taps)
+    return as_integers(np.trunc(real_taps(alpha, decay, min(count, LONGEST)) * 2.0**bits))
+
+
+def as_integers(taps: FloatArray) -> tuple[int, ...]:
+    """Taps that are whole numbers, as Python's integers; trailing zeros dropped."""
+    whole = [int(tap) for tap in taps]
+    while len(whole) > 1 and not whole[-1]:
+        whole.pop()
+    return tuple(whole)
 
 
 def held_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ changes few numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
 
@@ -41,7 +41,7 @@ from dpwindows.strategies.search.spectrum import grid_size, interval_weights, pa
 _DENSE, _AVERAGED = 400, 12
 # The longest stretch that random histories are told apart in by one matrix, and weights that are left out.
 _WIDE, _NEGLIGIBLE = 1024, 1e-3
-# Rolling windows from so many steps on are few in what is worked out at once.
+# Of rolling windows this long few lie in the range that is worked out at once.
 _LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
 _SQUARE_EVENT, _SQUARE_ITEM = 16, 10
@@ -55,20 +55,24 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     others: leaving answers out of a joint release leaves a mechanism for the rest.
 
     Of series the answers of some steps in a row are also a mechanism for a range that begins with them, of logs without
-    an event before: over blocks of so many steps the squared errors add up.
+    an event before: over such blocks the squared errors add up.
     """
     jointly = _over_all(window, k, unit, steps)
     series = isinstance(window, (Rolling, Cumulative)) and isinstance(unit, (EventLevel, ItemPerPeriod))
     if not series or steps <= _DENSE:
         return jointly
-    blocks, rest = divmod(steps, _DENSE)
-    squared = blocks * _DENSE * (limit(window, k, unit, _DENSE) or 0.0) ** 2
-    squared += rest * (limit(window, k, unit, rest) or 0.0) ** 2 if rest else 0.0
+    squared = _square_over_blocks(steps, lambda size: limit(window, k, unit, size) or 0.0)
     return max(jointly or 0.0, math.sqrt(squared / steps))
 
 
+def _square_over_blocks(steps: int, bound: Callable[[int], float]) -> float:
+    """The sum of squared errors over blocks of steps, each of which errs by no less than the bound of its size."""
+    blocks, rest = divmod(steps, _DENSE)
+    return sum(count * size * bound(size) ** 2 for count, size in ((blocks, _DENSE), (1, rest)) if count * size)
+
+
 def _over_all(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
-    """The same from changes of the whole range."""
+    """A lower bound from changes of the whole range."""
     if isinstance(unit, ItemPerPeriod):
         return limit(window, k, ItemLevel(), steps) if unit.steps >= steps else _within(window, k, unit.steps, steps)
     if not isinstance(unit, (EventLevel, ItemLevel, ItemAddRemove)):
@@ -89,8 +93,8 @@ def _within(window: WindowFamily, k: int, period: int, steps: int) -> float | No
     """One item that changes within a period shorter than the range.
 
     It may change by one occurrence, so the bound for an event holds, and cumulative counts change no more than by one.
-    Rolling counts change in more ways (`period_limits`). Each block of so many steps by itself may change like an item:
-    long periods are looked at in this way.
+    Rolling counts change in more ways (`period_limits`). Each block as long as a period may change like an item: long
+    periods are looked at in this way.
     """
     least_error = limit(window, k, EventLevel(), steps)
     if least_error is None or not isinstance(window, Rolling) or window.length >= steps:
@@ -148,12 +152,7 @@ def _runs_limit(steps: int, reach: int, k: int) -> float:
 @lru_cache(maxsize=64)
 def _suffix_limit(steps: int) -> float:
     """Beyond the dense horizon, that of blocks: a suffix of the horizon is one of the block it begins in."""
-    blocks, rest = divmod(steps, _DENSE)
-    squared = 0.0
-    if blocks:
-        squared += blocks * _DENSE * dual_bound(Suffixes(_DENSE), np.full(_DENSE, 1.0 / _DENSE)) ** 2
-    if rest:
-        squared += rest * dual_bound(Suffixes(rest), np.full(rest, 1.0 / rest)) ** 2
+    squared = _square_over_blocks(steps, lambda size: dual_bound(Suffixes(size), np.full(size, 1.0 / size)))
     return float(np.sqrt(squared / steps))
 
 
@@ -179,7 +178,7 @@ def _item_limit(steps: int, length: int, *, changed: bool) -> float:
 
 @lru_cache(maxsize=64)
 def _in_stretches(length: int, count: int, size: int, *, changed: bool) -> float:
-    """The trace of the root of `E[g g']` over so many stretches of one size."""
+    """The trace of the root of `E[g g']` over `count` stretches of one size."""
     square = np.zeros((size, size))
     for one, weight in zip(histories(length, changed=changed), _weights(length, changed=changed), strict=True):
         if weight > _NEGLIGIBLE:
@@ -198,15 +197,12 @@ def _weights(length: int, *, changed: bool) -> FloatArray:
 
 
 def _long_limit(steps: int, length: int, drawn: list[History], *, changed: bool) -> float:
-    """The same where windows are so long that few histories begin within a stretch.
+    """A lower bound where windows are so long that few histories begin within a stretch.
 
     The first W steps are a mechanism of their own, for a cumulative count, and so are blocks of the others.
     """
-    blocks, rest = divmod(steps - length, _DENSE)
     squared = length * (_interval_limit(length, length) if changed else _suffix_limit(length)) ** 2
-    for count, size in ((blocks, _DENSE), (1, rest)):
-        if count * size:
-            squared += count * size * _average_bound([one.later_on(size) for one in drawn]) ** 2
+    squared += _square_over_blocks(steps - length, lambda size: _average_bound([one.later_on(size) for one in drawn]))
     return float(np.sqrt(squared / steps))
 
 

@@ -77,7 +77,6 @@ _SEARCHES: dict[str, Callable[..., tuple[int, ...]]] = {
     "rolling-patterns-presence": _both,
     "rolling-patterns-presence-ones": good_prices_for_ones,
     "rolling-offset-presence": good_prices_for_ones,
-    "rolling-offset-filter-presence": good_prices_for_ones,
     "rolling-patterns-period": _period,
     "rolling-patterns-period-wave": good_waves,
     "rolling-patterns-period-limited": good_charges_for_runs,

@@ -45,7 +45,8 @@ def test_one_number(released: Path) -> None:
     assert round(told(released, *week, "--at-least", "2")["estimate"]) == 90
     assert round(told(released, *week, "--exactly", "1")["estimate"]) == 0
     shown = run("count", released, *week).must_work()
-    assert "±" in shown.out
+    assert "(95% interval" in shown.out
+    assert "; standard error" in shown.out
 
 
 def test_differences_ratios_means_and_new_items(released: Path) -> None:

@@ -323,7 +323,7 @@ def test_raw_and_consistent_numbers_are_a_switch(browser: Browser, everything: P
         text = shown.text('[data-window="rolling:7"] .readout')
         # The interval is always that of the estimate, whatever is drawn.
         found = re.search(
-            r"once: (?:(\S+) made consistent; estimate )?(\S+) ± 9.5 \(95% interval (\S+) to (\S+)\)", text
+            r"once: (?:(\S+) made consistent; estimate )?(\S+) \(95% interval (\S+) to (\S+); standard error 9.5\)", text
         )
         assert found is not None
         low, high = (float(end.replace("\N{MINUS SIGN}", "-")) for end in found.groups()[2:])

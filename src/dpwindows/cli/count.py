@@ -73,10 +73,9 @@ def count(
     asked = Window(start, end, **counted, items=items or "all", mean_over=mean_over)
     found = _found(loaded, asked, minus, over, over_at_least)
     if as_json:
-        told = {"confidence": loaded.metadata["confidence"], "start": start, "end": end} | found.__dict__
         values = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in told.items()
+            for name, value in {"start": start, "end": end, **found.__dict__}.items()
         }
         show_json(values)
     else:

@@ -96,7 +96,7 @@ function followLine(place, release, { confidence, chosen }) {
       for (const one of series) {
         const point = pointAt(one, at), n = one.numbers(point), value = isRaw(place) ? n.estimate : n.consistent ?? n.estimate;
         const fitted = value === n.estimate ? "" : `${shown(value)} made consistent; estimate `;
-        const words = `${one.name}${fitted}${shown(n.estimate, n.decimals)} ± ${shownError(n.error)} (${confidence} interval ${interval(n)})`;
+        const words = `${one.name}${fitted}${shown(n.estimate, n.decimals)} (${confidence} interval ${interval(n)}; standard error ${shownError(n.error)})`;
         readout.append(make("span", {}, make("i", { style: `background:${one.colour}` }), words));
         one.dot.setAttribute("cx", percentOf(shareOf(across, point.x)));
         one.dot.setAttribute("cy", value === null ? -99 : percentOf(1 - shareOf(upwards, value)));

@@ -15,6 +15,7 @@ from dpwindows.ask.queries import Measure, MeasureKind, WindowFamily
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import is_whole
 from dpwindows.errors import InputError
+from dpwindows.report.series import mean_square
 
 Items = Literal["all", "new", "returning"]
 Row = dict[str, Any]
@@ -148,7 +149,7 @@ def _terms(
     ]
     if not complete:
         raise InputError(_missing(window, steps, table, family))
-    best = min(complete, key=lambda chosen: sum(row["std_error"] ** 2 + row["bias_bound"] ** 2 for row in chosen))
+    best = min(complete, key=lambda chosen: sum(mean_square(row["std_error"], row["bias_bound"]) for row in chosen))
     return [Term(coefficient, row) for row in best]
 
 

@@ -159,12 +159,12 @@ function answering(root, release, options) {
   return () => controls.forEach((one) => one.again());
 }
 
-// A table with its caption, in a box that scrolls sideways by itself.
+// A table with its caption, in a box that scrolls sideways by itself. Each cell knows its column, for narrow screens.
 function grid(head, rows, caption) {
   const numeric = (at) => (at > 0 ? { class: "n" } : {});
   return make("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": caption },
     make("table", {}, make("caption", {}, caption),
       make("thead", {}, make("tr", {}, ...head.map((name, at) => make("th", { scope: "col", ...numeric(at) }, name)))),
       make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, at) =>
-        at ? make("td", numeric(at), cell) : make("th", { scope: "row" }, cell)))))));
+        at ? make("td", { ...numeric(at), "data-column": head[at] }, cell) : make("th", { scope: "row" }, cell)))))));
 }

@@ -255,7 +255,7 @@ class Release:
     def remarks(self) -> list[str]:
         """What is to be said of the numbers beside their errors, one sentence each."""
         loss = [] if self.loss is None else [f"{self.loss.what}, which were counted in part: {self.loss}"]
-        return [*loss, *remarks(self.table)]
+        return [*loss, *remarks(self.table, self.metadata)]
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)

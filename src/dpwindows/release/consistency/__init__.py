@@ -31,8 +31,8 @@ def remarks(table: pa.Table, metadata: Mapping[str, Any]) -> list[str]:
     if not far:
         return []
     return [
-        f"consistent numbers lie more than {factor:.1f} standard errors from {far:,} of {made:,} estimates; true counts "
-        "lie that far from any in at most one of 1,000 releases"
+        f"consistent numbers lie more than {factor:.1f} standard errors from {far:,} of {made:,} estimates; true "
+        "counts lie that far from any in at most one of 1,000 releases"
     ]
 
 

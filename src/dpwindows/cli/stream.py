@@ -154,6 +154,7 @@ def create(
     metavar="N",
     help="Close at most N steps at once; TIME may be mistyped.",
 )
+@click.option("--allow-future", is_flag=True, help="Close steps that end later than now, too; TIME may be mistyped.")
 @spill_options
 @_stream_ledger_options
 @_output_options

@@ -69,8 +69,9 @@ class Workload:
 
     def __str__(self) -> str:
         return (
-            f"{counted(self.rows, 'number')} from {counted(self.draws, 'noise value')}, about {time_text(self.seconds)} on one "
-            f"core (the noise alone; making numbers consistent takes longer) and {_size_text(self.memory)} of memory"
+            f"{counted(self.rows, 'number')} from {counted(self.draws, 'noise value')}, about "
+            f"{time_text(self.seconds)} on one core (the noise alone; making numbers consistent takes longer) and "
+            f"{_size_text(self.memory)} of memory"
         )
 
 

@@ -41,9 +41,12 @@ That a call fails is not covered, as in batch: it is for the operator, who hands
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from dpwindows.ask.privacy import ItemPerPeriod, Unit
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import from_microseconds
 from dpwindows.errors import InputError, time_text
 from dpwindows.stream.given_events import NOTHING, Handed
 from dpwindows.stream.records import Call
@@ -110,6 +113,28 @@ def require_few(steps: int, most: int) -> None:
             f"this call would close {steps:,} steps, and at most {most:,} are closed at once. It takes about "
             f"{time_text(steps * _LEAST)}, and {time_text(steps * _A_MILLION)} more for each million items. If the "
             f"time is right, allow it with --max-steps {steps} (in Python max_steps={steps}). Nothing was read or drawn"
+        )
+
+
+def require_passed(timeline: Timeline, now: datetime) -> None:
+    """Check that the steps of a call are over, since what happens in one that is closed already is late.
+
+    Args:
+        timeline: from the start of the stream to the end of these steps.
+        now: a moment with its zone.
+
+    Raises:
+        InputError: they end later than now.
+    """
+    if timeline.is_integer:
+        return
+    end = from_microseconds(int(timeline.boundary_values[-1])).replace(tzinfo=UTC)
+    if end > now:
+        ahead = time_text((end - now).total_seconds())
+        raise InputError(
+            f"{timeline.end} is {ahead} ahead of now. A step is closed when it is over: whatever happens in "
+            "it afterwards is late. If the time is meant, allow it with --allow-future (in Python allow_future=True). "
+            "Nothing was read or drawn"
         )
 
 

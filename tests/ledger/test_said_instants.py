@@ -39,7 +39,9 @@ def test_a_stream_without_end_is_said_in_days_and_told_exactly_as_json(tmp_path:
     assert run("ledger", "create", *paid[1:], *PRIVACY).code == 0
     assert run("stream", "create", tmp_path / "state", *asked).code == 0
     shown = run("ledger", "show", ledger).out
-    assert "A stretch of 28 steps shares the releases of the line in which it begins:" in " ".join(shown.split())
+    assert "Any 28 steps in a row are charged for the releases on the line of their first step:" in " ".join(
+        shown.split()
+    )
     assert "2024-12-02" in shown
     assert "000001" not in shown
     (page,) = json.loads(run("ledger", "show", ledger, "--json").out)["datasets"]

@@ -133,7 +133,7 @@ def _by_what(unit: str) -> str:
     _, _, steps = unit.partition(":")
     if not steps:
         return "By the time of an event:"
-    return f"A stretch of {steps} steps shares the releases of the line in which it begins:"
+    return f"Any {steps} steps in a row are charged for the releases on the line of their first step:"
 
 
 def _room(page: dict[str, Any]) -> str:
@@ -141,7 +141,7 @@ def _room(page: dict[str, Any]) -> str:
 
     releases, budget = page["room"]["releases"], _amount(page["room"]["budget"])
     if not releases:
-        return f"for no more release of {budget}"
+        return f"for no further release of {budget}"
     count = f"more than {MOST_ROOM:,}" if releases >= MOST_ROOM else f"{releases:,}"
     more = f"{count} more release{'s' if releases > 1 else ''} of {budget}{' each' if releases > 1 else ''}"
     return f"for {more}{', over any range' if 'by_time' in page else ''}"

@@ -83,7 +83,9 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
     require_no_database(path)
     found = next((part for part in parts_of(path) if os.path.lexists(part)), None)
     if found is not None and not force and not _is_unfinished(path):
-        raise InputError(f"{found} exists already: name another output, or replace it with --force")
+        raise InputError(
+            f"{found} exists already: name another output, or replace it with --force (in Python force=True)"
+        )
 
 
 def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:

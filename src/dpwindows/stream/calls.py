@@ -151,13 +151,14 @@ def require_policies(late: object, later: object, unit: Unit) -> None:
     if late == "move" and isinstance(unit, ItemPerPeriod):
         raise InputError(
             f"late events cannot be moved under the unit {unit.name}: an occurrence moved to a later step may leave "
-            "the period of its item, which the guarantee then no longer covers; --late ignore leaves "
-            "them out, --late refuse stops at them"
+            "the period of its item, which the guarantee then no longer covers. --late ignore leaves them out, --late "
+            "refuse stops at them"
         )
     if late == "move" and later == "ignore":
         raise InputError(
-            "late events cannot be moved where later ones are ignored (--late move, --later ignore): the events left "
-            "over would be handed over again, and those that were moved with them, which are counted anew each time"
+            "--late move does not go with --later ignore: a log that is handed over whole is handed over again, and "
+            "events that were moved would be counted once more by each call. Hand over every event once, or use "
+            "--late ignore"
         )
 
 

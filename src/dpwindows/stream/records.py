@@ -278,7 +278,8 @@ def release_id(creation: Creation, steps: list[ClosedStep]) -> str:
 def rows_to_bytes(rows: pa.Table) -> bytes:
     """The rows of a step as they are kept, to the last bit: one Arrow record batch without its schema."""
     schema = _GROUPED if CELL in rows.column_names else _ROWS
-    (batch,) = rows.cast(schema).combine_chunks().to_batches()
+    # A table without rows may have no batch.
+    batch = next(iter(rows.cast(schema).combine_chunks().to_batches()), pa.RecordBatch.from_pylist([], schema))
     return bytes(batch.serialize().to_pybytes())
 
 

@@ -401,7 +401,7 @@ def test_a_file_without_the_integers_it_was_measured_by_has_single_numbers_only(
     measured = [{**entry, "integers": {}} for entry in release.metadata["measurements"]]
     silent = dw.Release(release.table, release.metadata | {"measurements": measured})
     assert silent.count(3, 10).std_error == release.count(3, 10).std_error
-    with pytest.raises(InputError, match="the release does not say by which integers rolling:7 was measured"):
+    with pytest.raises(InputError, match="the release does not tell the integers that measured rolling:7"):
         silent.difference((3, 10), (10, 17))
 
 

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import dpwindows as dw
-from dpwindows.durable import claimed
+from dpwindows.durable import claim
 from dpwindows.ledger.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run, run_process
 from tests.forked_commands import shown_as
@@ -211,7 +211,7 @@ def test_of_processes_that_write_one_output_one_wins_and_the_others_spend_nothin
 
 def test_an_output_that_another_process_prepares_is_refused(log: Path, tmp_path: Path, ledger: Path) -> None:
     output = tmp_path / "out.parquet"
-    with claimed(output):
+    with claim(output):
         for more in ((), ("--force",)):
             outcome = paid(log, ledger, output, *more)
             assert outcome.code == 2

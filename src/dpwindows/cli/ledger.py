@@ -166,15 +166,15 @@ def _became(entry: dict[str, Any]) -> str:
 
 
 def _pieces(by_time: list[dict[str, Any]]) -> Table:
-    from dpwindows.ledger.book import said_instant
+    from dpwindows.ledger.book import short_instant
 
     # Closer together, two amounts with a delta fit 80 columns.
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for name in ("from", "to", "spent", "left"):
         table.add_column(name, overflow="fold")
     for piece in by_time:
-        first = "the beginning" if piece["start"] is None else str(said_instant(piece["start"]))
-        last = "ever" if piece["end"] is None else str(said_instant(piece["end"]))
+        first = "the beginning" if piece["start"] is None else str(short_instant(piece["start"]))
+        last = "ever" if piece["end"] is None else str(short_instant(piece["end"]))
         table.add_row(first, last, _amount(piece["spent"]), _amount(piece["left"]))
     return table
 

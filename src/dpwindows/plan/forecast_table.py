@@ -29,18 +29,18 @@ def say_notes(planned: Planned, expect: float | None = None) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
-def said_groups(by: Sequence[str]) -> str:
+def groups_text(by: Sequence[str]) -> str:
     """The groups of a forecast in words."""
     return f"each {' x '.join(by)}" if by else "total"
 
 
 def _window(entry: Forecast) -> str:
-    return entry.window if entry.by is None else f"{entry.window}, {said_groups(entry.by)}"
+    return entry.window if entry.by is None else f"{entry.window}, {groups_text(entry.by)}"
 
 
 def _window_and_groups(entry: Forecast) -> str:
     """The window and the groups of an entry on several lines, each of whole words."""
-    groups = [] if entry.by is None else wrap(said_groups(entry.by), 12, break_long_words=False)
+    groups = [] if entry.by is None else wrap(groups_text(entry.by), 12, break_long_words=False)
     return "\n".join([entry.window, *groups])
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from dpwindows.durable import claimed, require_private, same_file, sync_folder, write_atomically
+from dpwindows.durable import claim, require_private, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import make_tables, opened
 from dpwindows.stream import records
@@ -42,7 +42,7 @@ def create_state(path: Path, creation: Creation, *, pay: Callable[[], None], is_
         EngineError: the file or the ledger cannot be written. The same call again pays no second time.
     """
     require_new(path)
-    with claimed(path):
+    with claim(path):
         require_new(path)
         try:
             draft = _paid_draft(path, creation, is_paid)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpwindows.ledger.book import said_instant
+from dpwindows.ledger.book import short_instant
 from tests.end_to_end.command_line import run
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -27,7 +27,7 @@ PRIVACY = ("--unit", "item-per:28", "--epsilon", "1", "--delta", "1e-6")
     ],
 )
 def test_an_instant_is_said_without_its_microsecond(text: str | int | None, said: str | int | None) -> None:
-    assert said_instant(text) == said
+    assert short_instant(text) == said
 
 
 def test_a_stream_without_end_is_said_in_days_and_told_exactly_as_json(tmp_path: Path) -> None:

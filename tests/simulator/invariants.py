@@ -10,6 +10,7 @@
 5. An output is whole, of a release that was handed out, and stays once its command said that it was written; two
    commands without --force never both say so.
 6. Private files are private from their creation.
+7. What a step measures are the exact counts of the log that was handed over.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import dpwindows as dw
 from dpwindows.errors import EngineError, InputError
 from tests.simulator.disk import Disk
 from tests.simulator.shim import Op, Record
-from tests.simulator.workload import DATASET, LEDGER, OUT, TOTAL, UMASK, Verb, facts
+from tests.simulator.workload import DATASET, LEDGER, OUT, TOTAL, UMASK, Verb, exact_counts, facts
 
 # Why a command may be refused though nothing fails.
 _REASONS = ("exists already", "has a dataset", "OverBudgetError")
@@ -84,6 +85,9 @@ class Witness:
             if record.op != Op.NOTE:
                 continue
             said = json.loads(record.data)
+            for state, step, counts in said.pop("counted"):
+                if counts != exact_counts(state.replace("copy", "state"), step):
+                    self.violated(f"step {step} of {state} measures {counts} in place of {exact_counts(state, step)}")
             match said.pop("kind"):
                 case "begins":
                     verb = verbs[record.who][said["verb"]]

@@ -16,7 +16,7 @@ from dpwindows.stream import creating, parts, publishing, records, store
 from dpwindows.stream.mark import Mark, read_mark
 from dpwindows.stream.parts import LocalParts
 from dpwindows.stream.publishing import Gate
-from dpwindows.stream.recencies import Manifest
+from dpwindows.stream.recencies import Manifest, Part
 from dpwindows.stream.records import ClosedStep, Position
 from dpwindows.stream.store import StateFile
 from tests.simulator import shim
@@ -134,6 +134,16 @@ def _ledger_before_state() -> None:
     _replace(records, "close", record_and_close)
 
 
+def _forgotten_part() -> None:
+    """A step does not read the newest part, so that items in it are taken for new."""
+    write = LocalParts.write
+
+    def write_and_forget(self: LocalParts, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
+        return write(self, known[:-1], step, token, occurrences)
+
+    _replace(LocalParts, "write", write_and_forget)
+
+
 def _forgotten_position() -> None:
     """The position is put behind a step in a transaction of its own."""
     close = records.close
@@ -203,6 +213,7 @@ PLANTED: dict[str, Callable[[], None]] = {
     "unsynced-output": _unsynced_output,
     "published-before-commit": _published_before_commit,
     "ledger-before-state": _ledger_before_state,
+    "forgotten-part": _forgotten_part,
     "forgotten-position": _forgotten_position,
     "unrecorded-position": _unrecorded_position,
     "no-mark": _no_mark,
@@ -225,6 +236,7 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "unsynced-output": ("release", 5, "is not whole"),
     "published-before-commit": ("stream", 1, "a step that the ledger does not know of"),
     "ledger-before-state": ("commit", 1, "after everything works again"),
+    "forgotten-part": ("others", 1, "in place of"),
     "forgotten-position": ("commit", 1, "after everything works again"),
     "unrecorded-position": ("copies", 1, "a step that the ledger does not know of"),
     "no-mark": ("backup", 6, "two noises"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tests.simulator.shim import Action, Class, Clock, Fault
-from tests.simulator.workload import HORIZON, Verb
+from tests.simulator.workload import GROUPED, HORIZON, LATE, Verb
 
 # Seconds between the processes of a schedule, and the moment the first one begins.
 _LATER, _BEGINS = 3600, 1_790_000_000
@@ -404,6 +404,39 @@ def _copies(maker: _Maker) -> _Made:
     return before, [*events, maker.run(Verb("show"), faulty=0.0), maker.run(Verb("show", "copy"), faulty=0.0)]
 
 
+def _others(maker: _Maker) -> _Made:
+    """A stream in groups, or one whose events come late: each step's events by themselves, and one of long ago."""
+    before, events = _stream(maker)
+    state = maker.dice.choice((GROUPED, *LATE))
+
+    def renamed(verbs: Iterable[Verb]) -> tuple[Verb, ...]:
+        return tuple(replace(verb, state=state) for verb in verbs)
+
+    def of_state(event: Event) -> Event:
+        if not isinstance(event, Run):
+            return event
+        return replace(event, processes=tuple(replace(one, verbs=renamed(one.verbs)) for one in event.processes))
+
+    return list(renamed(before)), list(map(of_state, events))
+
+
+def _read_only(maker: _Maker) -> _Made:
+    """A disk that is mounted for reading only, from the beginning of a process or from some call on."""
+    ledger = maker.chance(0.5)
+    step = maker.dice.choice((1, 2))
+    before = [*([Verb("ledger")] if ledger else []), Verb("create", ledger=ledger), Verb("advance", step=step)]
+    events: list[Event] = []
+    for _ in range(maker.dice.choice((1, 2, 3))):
+        if maker.chance(0.4):
+            events.append(maker.run(maker.advance(step + 1)))
+        verbs = maker.dice.choice(((Verb("show"),), (maker.advance(step + 1),), (maker.advance(step), Verb("show"))))
+        at = maker.dice.choice((1, 1, maker.dice.randint(1, 40)))
+        fault = Fault(Action.FAIL, Class.ANY, at, errno.EROFS, -1)
+        events += [Run((replace(maker.process(*verbs, faulty=0.0), fault=fault),)), *maker.power(0.3)]
+    events += maker.settled(maker.advance(step + 1), Verb("show"))
+    return before, events
+
+
 _FAMILIES: dict[str, tuple[int, Callable[[_Maker], _Made]]] = {
     "stream": (40, _stream),
     "commit": (10, _commit),
@@ -412,5 +445,7 @@ _FAMILIES: dict[str, tuple[int, Callable[[_Maker], _Made]]] = {
     "two": (14, _two),
     "backup": (12, _backup),
     "copies": (6, _copies),
+    "others": (20, _others),
+    "read-only": (8, _read_only),
 }
 FAMILIES = tuple(_FAMILIES)

@@ -31,7 +31,10 @@ from dpwindows.release import files as release_files
 from dpwindows.release.release import Release
 from dpwindows.release.run import run_plan
 from dpwindows.stream import closing, recencies
+from dpwindows.stream.calls import LatePolicy
+from dpwindows.stream.mechanism import Mechanism, StepAnswers
 from dpwindows.stream.stream import Stream
+from tests.brute_force import count_at_least
 from tests.simulator import shim
 from tests.stream.streams import STEP, Event, table_of
 
@@ -39,10 +42,15 @@ SETTINGS = dw.EngineSettings(threads=1, progress=False)
 DATASET, TOTAL = "d", 2.5
 STREAM_COST, RELEASE_COST = 1.0, 0.5
 HORIZON = 12
+# Streams of these names count in groups, or are handed one step at a time with an event of step 1 from step 3 on.
+GROUPED, LATE = "grouped", ("late-ignore", "late-move")
 # Files that processes publish lie in a folder of their own; all others are private.
 OUT = "out"
 # In a folder of its own, as it should be: what syncs this one does not sync that of the states.
 LEDGER = "books/ledger"
+_GROUPS = ["some", "others"]
+_LATE_EVENT: Event = ("late-item", 1, 1)
+_LATE_FROM = 3
 # Folders that are there before anything happens.
 FOLDERS = (OUT, str(Path(LEDGER).parent))
 UMASK = 0o022
@@ -81,21 +89,46 @@ class Verb:
         return " ".join([self.what, *told, *(["--force"] if self.force else [])])
 
 
-def events_through(step: int) -> pa.Table:
-    """The whole log up to a step."""
-    events: list[Event] = [
+def events_in(first: int, last: int) -> list[Event]:
+    """The log of some steps."""
+    return [
         (f"item-{(number * 7 + index * 3) % 5}", number, 1)
-        for number in range(1, step + 1)
+        for number in range(first, last + 1)
         for index in range(number % 3)
     ]
-    return table_of(events)
+
+
+def handed_over(events: list[Event]) -> pa.Table:
+    """Events as a table, each in the group that its item's name ends with."""
+    groups = pa.array([_GROUPS[_cell(event)] for event in events], pa.string())
+    return table_of(events).append_column("group", groups)
+
+
+def _cell(event: Event) -> int:
+    return len(_GROUPS) - 1 if event[0] == "item-4" else 0
 
 
 @cache
-def stream_plan() -> dw.StreamPlan:
-    """One number a step for each of two windows, under Laplace noise."""
+def stream_plan(state: str = "state") -> dw.StreamPlan:
+    """One number a step for each of two windows, in each group, under Laplace noise."""
     windows = [dw.Rolling(2), dw.Cumulative()]
-    return dw.StreamPlan(windows, unit=dw.EventLevel(), budget=dw.PureDP(STREAM_COST), horizon=HORIZON)
+    by = {"group": _GROUPS} if state == GROUPED else None
+    return dw.StreamPlan(windows, unit=dw.EventLevel(), budget=dw.PureDP(STREAM_COST), horizon=HORIZON, by=by)
+
+
+@cache
+def exact_counts(state: str, step: int) -> list[list[int]]:
+    """What a stream of this name must count after a step, by brute force.
+
+    For each group the items with an event in the last step, in the last two, and in all.
+    """
+    log = events_in(1, step)
+    if state == "late-move":
+        log += [(_LATE_EVENT[0], moved, 1) for moved in range(_LATE_FROM, step + 1)]
+    cells = range(len(_GROUPS)) if state == GROUPED else [None]
+    by_cell = [[event for event in log if cell in (None, _cell(event))] for cell in cells]
+    firsts = (*range(step, max(0, step - 2), -1), 1)
+    return [[count_at_least(events, 1, first, step) for first in firsts] for events in by_cell]
 
 
 @cache
@@ -117,7 +150,12 @@ def make_folders(root: Path) -> None:
 
 def tell(kind: str, **values: Any) -> None:
     """Say something at this moment of the log."""
-    shim.note(json.dumps({"kind": kind, **values}).encode())
+    shim.note(json.dumps({"kind": kind, "counted": _counted, **values}).encode())
+    _counted.clear()
+
+
+# The exact counts that were measured since something was last said: the state, the step, the counts of each group.
+_counted: list[tuple[str, int, list[list[int]]]] = []
 
 
 def live(root: Path, verbs: Iterable[Verb], keep: bool, plant: Callable[[], None]) -> None:
@@ -129,6 +167,7 @@ def live(root: Path, verbs: Iterable[Verb], keep: bool, plant: Callable[[], None
     recencies._MOST_PARTS, recencies._RARELY = 3, 4
     plant()
     work = _Work(root, keep)
+    Mechanism.release_step = _overheard(Mechanism.release_step, work)  # type: ignore[method-assign]
     for number, verb in enumerate(verbs):
         tell("begins", verb=number)
         ending, message = work.do(verb)
@@ -147,12 +186,25 @@ def rehearse(folder: Path) -> None:
         work = _Work(Path(place), keep=False)
         verbs = [Verb("ledger"), Verb("create", ledger=True), Verb("create", "bare")]
         verbs += [Verb("advance", step=step, output=f"{step}.json") for step in range(1, HORIZON + 1)]
+        for state in (GROUPED, *LATE):
+            verbs += [Verb("create", state), Verb("advance", state, 4), Verb("show", state)]
         verbs += [Verb("show"), Verb("release", ledger=True, output="a.csv")]
         verbs += [Verb("release", ledger=True, request=1, log=1, output="b.parquet")]
         for verb in verbs:
             ending = work.do(verb)
             if ending[0] != "ok":
                 raise RuntimeError(f"{verb} does not work: {ending}")
+
+
+def _overheard(release_step: Callable[..., Any], work: _Work) -> Callable[..., Any]:
+    """The mechanism's step, with the exact counts it is given kept for the next time that something is said."""
+
+    def release(self: Mechanism, by_cell: list[StepAnswers], memory: Any) -> Any:
+        counts = [[*map(int, answers.recent[1][:2]), int(answers.total[1])] for answers in by_cell]
+        _counted.append((work.state, by_cell[0].step, counts))
+        return release_step(self, by_cell, memory)
+
+    return release
 
 
 def _noise(law: str, scale: float, count: int, progress: Any = None, vectors: int = 1) -> np.ndarray:
@@ -204,7 +256,7 @@ class _Work:
         used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
         Stream.create(
             self.root / verb.state,
-            stream_plan(),
+            stream_plan(verb.state),
             item="who",
             time="at",
             count="times",
@@ -224,8 +276,15 @@ class _Work:
     def _advance(self, verb: Verb) -> None:
         with claim_output(self._output(verb), force=verb.force):
             stream = self._opened(verb)
-            released = stream.advance(events_through(verb.step), verb.step * STEP)
-            _hand_out(released)
+            if verb.state not in LATE:
+                released = stream.advance(handed_over(events_in(1, verb.step)), verb.step * STEP)
+                _hand_out(released)
+            else:
+                for step in range(max(1, min(stream.closed_steps, verb.step)), verb.step + 1):
+                    late = [_LATE_EVENT] if step >= _LATE_FROM else []
+                    policy: LatePolicy = "ignore" if verb.state == "late-ignore" else "move"
+                    released = stream.advance(handed_over(events_in(step, step) + late), step * STEP, late=policy)
+                    _hand_out(released)
             self._save(released, verb)
 
     def _show(self, verb: Verb) -> None:
@@ -242,7 +301,11 @@ class _Work:
         used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
         with claim_output(self._output(verb), force=verb.force):
             outcome = run_plan(
-                *(release_plan(verb.request), events_through(3 + verb.log), EventColumns("who", "at", "times")),
+                *(
+                    release_plan(verb.request),
+                    handed_over(events_in(1, 3 + verb.log)),
+                    EventColumns("who", "at", "times"),
+                ),
                 table=None,
                 settings=SETTINGS,
                 ledger=used,
@@ -267,9 +330,8 @@ def _hand_out(released: Release, asked: list[int] | None = None) -> None:
 
 def facts(table: pa.Table, metadata: dict[str, Any]) -> dict[str, Any]:
     """What there is to remember of a release: whose it is, its numbers, and a digest of all of it."""
-    rows = [
-        [str(row[name]) for name in ("window", "measure", "k", "first_step", "last_step")] for row in table.to_pylist()
-    ]
+    names = ("group", "window", "measure", "k", "first_step", "last_step")
+    rows = [[str(row[name]) for name in names if name in row] for row in table.to_pylist()]
     numbers = [[row[name] for name in ("estimate", "lower", "upper")] for row in table.to_pylist()]
     stated = {name: value for name, value in metadata.items() if not name.endswith("sha256")}
     whole = json.dumps([rows, numbers, table["start"].to_pylist(), stated], sort_keys=True, default=str)

@@ -50,8 +50,8 @@ def estimate_variance(measurement: Measurement, measure: Measure, squares: Float
         measure: what is estimated; an exact count is the difference of two independent estimates.
         squares: sum of squares of the weights that each estimate of one threshold puts on the noise.
     """
-    each = noise_variance(measurement.law, measurement.scale, measurement.design.rows)
-    return squares * each * len(measure.thresholds)
+    noise = noise_of(measurement)
+    return squares * noise_variance(noise.law, noise.scale, noise.size) * len(measure.thresholds)
 
 
 def noise_of(measurement: Measurement) -> Noise:

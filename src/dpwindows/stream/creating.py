@@ -15,43 +15,46 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpwindows.durable import claim, require_private, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import make_tables, opened
-from dpwindows.stream import records
+from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.stream import publishing, records
 from dpwindows.stream.records import Creation
 from dpwindows.stream.store import KIND, DamagedError, connected, items_folder, journal_of, state_error
 
+if TYPE_CHECKING:
+    from dpwindows.ledger.ledger import Ledger
 
-def create_state(path: Path, creation: Creation, *, pay: Callable[[], None], is_paid: Callable[[str], bool]) -> None:
+
+def create_state(path: Path, creation: Creation, plan: StreamPlan, ledger: Ledger | None) -> None:
     """Make a new state file, and pay for it once; see the module.
 
     Args:
         path: where, really; nothing may be there.
         creation: what is asked for, under a new id.
-        pay: spends its budget under the id of `creation`; an `InputError` means that nothing was spent.
-        is_paid: whether the ledger has an id on record.
+        plan: what it is asked for by; its budget is spent under the id of `creation`.
+        ledger: what it is spent from, None for nothing.
 
     Raises:
         InputError: something is there already, another process makes it, the budget is refused, or another stream was
             paid for under this name and did not get it. Nothing was spent.
         EngineError: the file or the ledger cannot be written. The same call again pays no second time.
     """
-    require_new(path)
     with claim(path):
         require_new(path)
         try:
-            draft = _paid_draft(path, creation, is_paid)
+            draft = _paid_draft(path, creation, ledger)
             if draft is None:
                 draft = draft_path(path)
                 items_folder(path).mkdir(mode=0o700, exist_ok=True)
                 # It syncs the folder that both are in.
                 write_atomically(draft, lambda name: _fill(Path(name), creation), replace=True, private=True)
-                _pay(draft, path, pay)
+                _pay(draft, path, creation, plan, ledger)
             _name(draft, path)
         except FileExistsError:
             raise EngineError(
@@ -66,12 +69,13 @@ def create_state(path: Path, creation: Creation, *, pay: Callable[[], None], is_
             ) from None
 
 
-def _pay(draft: Path, path: Path, pay: Callable[[], None]) -> None:
+def _pay(draft: Path, path: Path, creation: Creation, plan: StreamPlan, ledger: Ledger | None) -> None:
     """Pay for a state that can be opened once it has its name; whatever is refused here leaves nothing."""
     try:
         require_private(items_folder(path), "folder of a stream's items")
         require_private(draft, "state of a stream")
-        pay()
+        if ledger is not None:
+            publishing.spend(ledger, plan, creation)
     except InputError:
         draft.unlink(missing_ok=True)
         with suppress(OSError):
@@ -83,11 +87,9 @@ def require_new(path: Path) -> None:
     """Check that a state may be made at a path.
 
     Raises:
-        InputError: something is there already, or there is no such folder.
+        InputError: something is there already.
         EngineError: the folder cannot be written to.
     """
-    if not path.parent.is_dir():
-        raise InputError(f"the folder of the state does not exist: {path.parent}")
     folder = items_folder(path)
     for existing in (path, journal_of(path), folder):
         # An empty folder is one that a creation left which was interrupted.
@@ -103,7 +105,7 @@ def draft_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def _paid_draft(path: Path, creation: Creation, is_paid: Callable[[str], bool]) -> Path | None:
+def _paid_draft(path: Path, creation: Creation, ledger: Ledger | None) -> Path | None:
     """A draft that an earlier call paid for and did not name; what is left of calls that paid nothing is removed.
 
     Raises:
@@ -114,7 +116,8 @@ def _paid_draft(path: Path, creation: Creation, is_paid: Callable[[str], bool]) 
         return None
     # With a second name it has got its own, and whoever removed that gave the stream up.
     left = _read_draft(draft) if draft.stat().st_nlink == 1 else None
-    if left is not None and left.ledger is not None and (left.ledger != creation.ledger or is_paid(left.state_id)):
+    paid_here = left is not None and ledger is not None and ledger.knows(left.state_id)
+    if left is not None and left.ledger is not None and (left.ledger != creation.ledger or paid_here):
         if left.asked == creation.asked:
             return draft
         raise InputError(

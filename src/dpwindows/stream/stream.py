@@ -37,7 +37,7 @@ from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.plan.stored_designs import BAD_VALUES
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
-from dpwindows.stream import creating, publishing, records
+from dpwindows.stream import creating, records
 from dpwindows.stream.calls import (
     MOST_STEPS,
     LatePolicy,
@@ -131,7 +131,6 @@ class Stream:
         if not isinstance(plan, StreamPlan):
             raise InputError(f"plan must be a StreamPlan, got {type(plan).__name__}: a Plan is for one batch release")
         target = usable_path(path)
-        creating.require_new(target)
         timeline = Timeline.of_length(start, plan.horizon or 1, step, time_zone)
         _require_calendar(plan, timeline)
         creation = Creation(
@@ -148,13 +147,7 @@ class Stream:
             time_zone=time_zone,
             ledger=None if ledger is None else (str(Path(ledger.path).resolve()), ledger.dataset),
         )
-
-        creating.create_state(
-            target,
-            creation,
-            pay=lambda: None if ledger is None else publishing.spend(ledger, plan, creation),
-            is_paid=lambda state_id: ledger is not None and ledger.knows(state_id),
-        )
+        creating.create_state(target, creation, plan, ledger)
         return cls.open(target, ledger, settings=settings)
 
     @classmethod

@@ -243,7 +243,7 @@ MUTANTS = [
     Mutant(
         "A creation that failed after it was paid for is paid for again when it is repeated.",
         "stream/creating.py",
-        "        draft = _paid_draft(path, creation, is_paid)",
+        "        draft = _paid_draft(path, creation, ledger)",
         "        draft = None",
         f"{CREATE}test_what_was_paid_for_and_not_named_is_named_by_the_next_call",
     ),

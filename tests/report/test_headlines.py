@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from functools import cache
 
@@ -17,6 +18,8 @@ from dpwindows.report import page
 from dpwindows.report.clock import Clock
 from dpwindows.report.headlines import factor, headlines, widest_factor
 from dpwindows.report.series import families
+from dpwindows.report.statement import statement_html
+from dpwindows.report.words import TO_QUOTE
 from tests.report.made_up import a_release, about, check_page
 
 TRUE = 666.0
@@ -122,6 +125,8 @@ def test_a_window_has_one_number() -> None:
     weeks = [row["estimate"] for row in highest if row["last_step"] - row["first_step"] == 6]
     assert said[2].estimate == max(weeks)
     reader = check_page(page(table, about()))
+    assert TO_QUOTE in reader.text
+    assert TO_QUOTE in html.unescape(statement_html(about()))
     surpassed = dict(zip(("rolling:7", "any:9"), (reader.columns()["surpassed"][at] for at in (0, -1)), strict=True))
     assert surpassed == {"rolling:7": 1, "any:9": 0}
 

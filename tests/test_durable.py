@@ -172,18 +172,18 @@ def test_one_process_claims_an_output_and_a_kill_gives_it_free(tmp_path: Path) -
     holds, end = _FORK.Event(), _FORK.Event()
 
     def hold() -> None:
-        with durable.claimed(path):
+        with durable.claim(path):
             holds.set()
             end.wait()
 
     process = _FORK.Process(target=hold)
     process.start()
     holds.wait()
-    with pytest.raises(InputError, match="another process is writing"), durable.claimed(path):
+    with pytest.raises(InputError, match="another process is writing"), durable.claim(path):
         pass
     process.kill()
     process.join()
-    with durable.claimed(path):
+    with durable.claim(path):
         pass
     assert _names(tmp_path) == []
 
@@ -195,7 +195,7 @@ def test_a_claim_has_one_holder_whatever_is_removed_meanwhile(tmp_path: Path) ->
     def try_often() -> None:
         for _ in range(300):
             try:
-                with durable.claimed(path):
+                with durable.claim(path):
                     with guard:
                         inside[0] += 1
                         most[0] = max(most[0], inside[0])

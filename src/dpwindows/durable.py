@@ -179,7 +179,7 @@ def _put_in_place(draft: Path, path: Path, *, replace: bool) -> None:
 
 
 @contextmanager
-def claimed(path: str | Path) -> Iterator[None]:
+def claim(path: str | Path) -> Iterator[None]:
     """Hold the right to write a file, so that no two processes prepare the same one: the second is told at once.
 
     The claim is a locked file beside it, and ends with the process however that ends. On a file system without locks

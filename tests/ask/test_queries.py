@@ -80,12 +80,13 @@ NO_NUMBER = "needs a whole number of steps after the colon"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        *(
-            (text, UNKNOWN)
-            for text in ("", "rolling", "fixed", "weekly", "cumulative:3", "Any", "rolling 28", ":", "any 3")
-        ),
+        *((text, UNKNOWN) for text in ("", "weekly", "cumulative:3", "Any", ":")),
         ("roling:7", r"unknown window 'roling:7' \(did you mean 'rolling'\?\): use"),
-        ("rolling", r"unknown window 'rolling': use"),
+        *((text, NO_NUMBER) for text in ("rolling", "fixed")),
+        *((text, r"\(did you mean 'rolling:28'\?\)") for text in ("rolling28", "rolling 28", "rolling-28")),
+        ("anyweek", r"did you mean 'any:week'"),
+        ("to-date", r"needs a period after the colon: week, .* for example to-date:month or to-date:7"),
+        ("to-date:weeks", r"needs a period after the colon \(did you mean 'week'\?\): week, .* to-date:month or"),
         ("todate:month", r"unknown window 'todate:month' \(did you mean 'to-date'\?\): use"),
         *((f"rolling:{size}", NO_NUMBER) for size in ("", "x", "²", "1_0", "+3")),
         *((f"any:{size}", NO_NUMBER) for size in ("-1", "1.5", "")),

@@ -303,7 +303,7 @@ def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeyp
 def test_scales_at_the_stated_power_are_found(law: Law, draws: int) -> None:
     """At the scale said to be found with probability 0.99, in nearly all of 300 samples; half way there, in few."""
     limit = 1e-8
-    below, above = noise_tests.found_surely(law, draws, limit)
+    below, above = noise_tests.detectable_scales(law, draws, limit)
     assert 0 < below < 1 < above
     if draws == 10_000:
         assert below > 0.9
@@ -323,7 +323,7 @@ def test_the_documentation_states_the_power_that_there_is() -> None:
     stated = re.findall(r"^\| ([\d,]+)(?: \(default\))? \| (\d+)% \| (\d+)% \|$", DOCUMENT.read_text(), re.MULTILINE)
     assert len(stated) == 4
     for draws, low, high in stated:
-        below, above = noise_tests.found_surely(LAPLACE, int(draws.replace(",", "")), 1e-6 / tests)
+        below, above = noise_tests.detectable_scales(LAPLACE, int(draws.replace(",", "")), 1e-6 / tests)
         assert (int(low), int(high)) == pytest.approx((100 * below, 100 * above), abs=1)
 
 

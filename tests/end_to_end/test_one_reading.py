@@ -221,6 +221,7 @@ def test_no_call_of_a_stream_says_how_events_are_read() -> None:
         "late": "where a late event is counted: stream/calls.py has the proof",
         "later": "whether later events are left for a later call: as late",
         "max_steps": "refuses what would close more steps",
+        "allow_future": "refuses what would close steps that are not over",
     }
     assert set(inspect.signature(Stream.advance).parameters) - {"self"} == set(reasons)
     said = {option.name for option in advance.params}

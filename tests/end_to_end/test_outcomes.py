@@ -11,10 +11,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dpwindows as dw
+from dpwindows.cli.outcome import ARGUMENTS
+from dpwindows.cli.release import release
+from dpwindows.cli.stream import stream
 from tests.end_to_end.command_line import run
 from tests.patience import PATIENCE
 
@@ -112,6 +116,19 @@ def test_absurd_numbers_are_refused(log: Path, arguments: tuple[str, ...]) -> No
     _one_message(outcome.err)
     assert len(outcome.err) < 4000
     assert not Path("out.json").exists()
+
+
+def test_a_message_names_options_on_the_command_line_and_arguments_in_python() -> None:
+    twice = ("--unit", "item", "--max-runs", "2", "--max-occurrences", "3")
+    run("plan", "--window", "rolling:7", "--epsilon", "1", "--steps", "9", *twice).must_refuse(
+        "give --max-occurrences or --max-runs, and not both"
+    )
+    asked: dict[str, Any] = {"unit": dw.ItemLevel(), "budget": dw.PureDP(1.0), "max_runs": 2, "max_occurrences": 3}
+    with pytest.raises(dw.InputError, match="give max_occurrences or max_runs"):
+        dw.Plan(dw.Rolling(7), timeline=dw.Timeline.of_steps(9), **asked)
+    every = [option for command in (release, stream.commands["advance"]) for option in command.params]
+    options = {name for option in every for name in option.opts}
+    assert {f"--{name.replace('_', '-')}" for name in ARGUMENTS} <= options
 
 
 def test_an_error_below_every_lattice_is_solved_for_or_refused() -> None:

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import dpwindows as dw
-from dpwindows.durable import claimed
+from dpwindows.durable import claim
 from dpwindows.ledger.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run, run_process
 from tests.forked_commands import shown_as
@@ -211,7 +211,7 @@ def test_of_processes_that_write_one_output_one_wins_and_the_others_spend_nothin
 
 def test_an_output_that_another_process_prepares_is_refused(log: Path, tmp_path: Path, ledger: Path) -> None:
     output = tmp_path / "out.parquet"
-    with claimed(output):
+    with claim(output):
         for more in ((), ("--force",)):
             outcome = paid(log, ledger, output, *more)
             assert outcome.code == 2
@@ -293,3 +293,16 @@ def test_a_process_of_its_own_leaves_its_output_and_nothing_else(log: Path, tmp_
     outcome = run_process("release", log, *ASKED, "-o", tmp_path / "out.csv")
     assert outcome.code == 0
     assert {file.name for file in tmp_path.iterdir()} == {"log.csv", "out.csv", "out.csv.meta.json"}
+
+
+@pytest.mark.parametrize("first", [(), ("--raw",)])
+def test_a_stored_release_is_written_as_it_was_stored(log: Path, ledger: Path, first: tuple[str, ...]) -> None:
+    """One release id, one set of numbers: whether there are consistent ones was decided when they were drawn."""
+    again = ("--raw",) if not first else ()
+    paid(log, ledger, log.with_name("one.csv"), *first).must_work()
+    outcome = paid(log, ledger, log.with_name("two.csv"), *again)
+    assert outcome.code == 0
+    assert log.with_name("one.csv").read_bytes() == log.with_name("two.csv").read_bytes()
+    said = " ".join(outcome.err.split())
+    assert ("no consistent numbers were made: it was made with --raw, or" if first else "whatever --raw says") in said
+    assert spent(ledger) == 1

@@ -17,7 +17,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.count.events import EventColumns
-from dpwindows.durable import claimed
+from dpwindows.durable import claim
 from dpwindows.stream.recencies import _RARELY
 from dpwindows.stream.stream import Stream
 from tests.counting import count_events
@@ -39,7 +39,7 @@ def test_no_step_is_closed_for_an_output_that_another_process_writes(tmp_path: P
     state, out, events = tmp_path / "users.state", tmp_path / "out.csv", write_day(tmp_path, 1, "ann")
     run("stream", "create", state, *DATA, *ASKED, *PRIVACY).must_work()
     words = ("stream", "advance", state, events, "--through", "2013-01-02", "-o", out)
-    with claimed(out):
+    with claim(out):
         refused = run(*words)
     assert refused.code == 2
     assert "another process is writing" in refused.err

@@ -36,7 +36,7 @@ def test_one_event_a_step_is_promised_of_the_steps_of_the_first_entry(ledger: Le
     ledger.spend(request(PureDP(0.1), timeline=ones, singleton=True))
     ledger.spend(request(PureDP(0.1), timeline=twos))
     ledger.require_room(request(PureDP(0.1), timeline=ones, singleton=True))
-    with pytest.raises(InputError, match="speaks of steps of 1 "):
+    with pytest.raises(InputError, match="had steps of 1 "):
         ledger.require_room(request(PureDP(0.1), timeline=twos, singleton=True))
 
 

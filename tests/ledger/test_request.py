@@ -96,16 +96,16 @@ def refused(asked: Request, first: Request, **promised: Any) -> str:
 def test_a_refusal_names_what_the_first_release_had_and_what_this_one_has() -> None:
     event, period = EventLevel(), ItemPerPeriod(7)
     said = refused(request(PureDP(1.0)), request(PureDP(1.0), unit=event, count="n"))
-    assert "units of the column 'n' are the events of this dataset" in said
-    assert "and rows are the events of this one: count them alike" in said
+    assert "to the first release of this dataset units of the column 'n' are the events" in said
+    assert "and to this one rows are the events: count them in one way" in said
     said = refused(request(PureDP(1.0), count="n"), request(PureDP(1.0), unit=event))
-    assert said.startswith("rows are the events of this dataset")
-    assert "and units of the column 'n' are the events of this one" in said
+    assert said.startswith("to the first release of this dataset rows are the events")
+    assert "and to this one units of the column 'n' are the events" in said
     read, other = (request(PureDP(1.0), unit=period, time_format=text) for text in (None, "%d.%m.%Y"))
     said = refused(other, read)
-    assert "those of the times in the column 'at', as its first release read them" in said
-    assert "and got those in the column 'at' (--time-format '%d.%m.%Y'): keep to one column" in said
+    assert "took times from the column 'at', and" in said
+    assert "takes them from the column 'at' (--time-format '%d.%m.%Y'): keep to one column" in said
     days, weeks = (request(PureDP(1.0), unit=period, timeline=Timeline(0, 14, step)) for step in (1, 7))
     said = refused(weeks, days)
-    assert "speaks of steps of 1 (integer, aligned at 0), as its first release had them" in said
-    assert "and got steps of 7 (integer, aligned at 0): keep to one step" in said
+    assert "had steps of 1 (integer, aligned at 0), and" in said
+    assert "this one has steps of 7 (integer, aligned at 0): keep to one step" in said

@@ -33,7 +33,7 @@ def test_events_are_of_one_kind(tmp_path: Path, first: dict[str, str], other: di
     if first == other:
         ledger.spend(asked(EventLevel(), **other))
         return
-    with pytest.raises(InputError, match="count them alike"):
+    with pytest.raises(InputError, match="count them in one way"):
         ledger.spend(asked(EventLevel(), **other))
     assert len(ledger.book().entries) == 1
     # Whatever an event is: here everything about its item is protected.
@@ -55,10 +55,10 @@ def test_spans_of_steps_are_of_one_clock(tmp_path: Path, other: dict[str, str]) 
     unit = ItemPerPeriod(3)
     ledger = make(tmp_path, unit)
     ledger.spend(asked(unit))
-    with pytest.raises(InputError, match="keep to one column of times, read alike"):
+    with pytest.raises(InputError, match="keep to one column of times, read in one way"):
         ledger.spend(asked(unit, **other))
     # Spans are as the first release read them, even where that protected more.
-    with pytest.raises(InputError, match="keep to one column of times, read alike"):
+    with pytest.raises(InputError, match="keep to one column of times, read in one way"):
         ledger.spend(asked(ItemLevel(), **other))
     ledger.spend(asked(unit))
 
@@ -67,7 +67,7 @@ def test_spans_of_steps_are_of_one_clock(tmp_path: Path, other: dict[str, str]) 
 def test_one_event_a_step_is_promised_of_one_way_to_read_the_log(tmp_path: Path, other: dict[str, str]) -> None:
     ledger = make(tmp_path, ItemLevel(), singleton=True)
     ledger.spend(asked(ItemLevel(), singleton=True))
-    with pytest.raises(InputError, match="alike"):
+    with pytest.raises(InputError, match="in one way"):
         ledger.spend(asked(ItemLevel(), singleton=True, **other))
     ledger.spend(asked(ItemLevel(), **other))
     ledger.spend(asked(ItemLevel(), singleton=True))

@@ -171,6 +171,8 @@ LEGAL = {"window": "rolling:3", "unit": "event", "epsilon": 1, "steps": 9}
         ({"query": [{"window": "any"}]}, r"\[\[query\]\] and window"),
         ({"stream": True}, "StreamPlan"),
         ({"start": 0, "end": 4}, "steps as well as start and end"),
+        ({"step": "1d"}, "steps as well as step: steps alone stand for a range of any start and step"),
+        ({"time-zone": "UTC"}, "steps as well as time-zone"),
         ({"rho": 1}, "either epsilon"),
         ({"weights": 3}, "'weights': expected a table or a list, got a whole number"),
     ],
@@ -178,6 +180,13 @@ LEGAL = {"window": "rolling:3", "unit": "event", "epsilon": 1, "steps": 9}
 def test_what_is_wrong_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(dw.InputError, match=said):
         dw.Plan.from_dict({**LEGAL, **change})
+
+
+def test_a_stream_has_a_step_of_a_known_kind() -> None:
+    values = {name: value for name, value in LEGAL.items() if name != "steps"}
+    assert dw.StreamPlan.from_dict({**values, "stream": True, "step": "1d"}).horizon is None
+    with pytest.raises(dw.InputError, match="step must be text such as"):
+        dw.StreamPlan.from_dict({**values, "stream": True, "step": "daily"})
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_metadata_that_say_too_little_are_refused(lacking: str) -> None:
     plan = Plan(dw.Rolling(4), timeline=dw.Timeline.of_steps(9), unit=dw.EventLevel(), budget=dw.ZCDP(1.0))
     described = read(describe(plan))
     del described[lacking]
-    with pytest.raises(InputError, match="the release does not say by which integers rolling:4 was measured"):
+    with pytest.raises(InputError, match="the release does not tell the integers that measured rolling:4"):
         rebuilt(described, described["measurements"][0])
 
 
@@ -146,7 +146,7 @@ def test_integers_that_were_cut_or_forged_are_refused_in_one_message(integers: d
     described = read(describe(plan))
     (entry,) = described["measurements"]
     changed = entry | {"integers": entry["integers"] | integers}
-    with pytest.raises(InputError, match="does not say by which integers rolling:4 was measured"):
+    with pytest.raises(InputError, match="does not tell the integers that measured rolling:4"):
         rebuilt(described, changed)
 
 

@@ -42,6 +42,7 @@ def test_numbers_are_counted_by_kind_and_added_up() -> None:
     # 10 + 9 + 8 windows twice; 10 once, from counts of at least 2 and of at least 3.
     assert plan.workload == Workload(2 * 27 + 10, 2 * 27 + 2 * 10, 10, 20) == least_workload(plan.queries, 10)
     assert plan.workload.to_dict()["bytes"] == plan.workload.memory
+    assert "about 1 s on one core (the noise alone; making numbers consistent takes longer)" in str(plan.workload)
     one, other = Workload(5, 7, 2, 40), Workload(1, 2, 1, 30)
     assert one + other == Workload(6, 9, 3, 40)
     assert (one + other).memory > max(one.memory, other.memory)

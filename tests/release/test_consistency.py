@@ -264,13 +264,25 @@ def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None
 
 
 def test_numbers_that_moved_far_are_told() -> None:
-    table = pa.table(
-        {"estimate": [9.0, 90.0], "std_error": [2.0, 2.0], "bias_bound": [0.0, 0.0], "consistent": [15, 100]}
-    )
-    assert remarks(table) == ["consistent numbers lie more than 3 standard errors from 1 of 2 estimates"]
-    assert remarks(table.slice(0, 1)) == []
-    raw = table.set_column(3, "consistent", pa.nulls(2, pa.int64()))
-    assert remarks(raw) == []
+    """Farther than true counts would lie in one release of 1,000, however many numbers there are."""
+
+    def made(estimates: object, fitted: object) -> pa.Table:
+        table = pa.table({"estimate": estimates, "consistent": fitted})
+        same = {"std_error": 2.0, "bias_bound": 0.0, "window": "rolling:7"}
+        for name, value in same.items():
+            table = table.append_column(name, pa.array([value] * table.num_rows))
+        return table
+
+    metadata = {"measurements": [{"window": "rolling:7", "noise": {"law": "discrete Gaussian", "scale": 1e9}}]}
+    table = made([9.0, 90.0], [15, 100])
+    assert remarks(table, metadata) == [
+        "consistent numbers lie more than 3.5 standard errors from 1 of 2 estimates; true counts lie that far from any "
+        "in at most one of 1,000 releases"
+    ]
+    assert remarks(table.slice(0, 1), metadata) == []
+    assert remarks(made([9.0, 90.0], pa.nulls(2, pa.int64())), metadata) == []
+    noise = 2 * np.random.default_rng(5).standard_normal(30_000)
+    assert remarks(made(700 + noise, [700] * len(noise)), metadata) == []
 
 
 def test_a_table_follows_from_its_estimates() -> None:

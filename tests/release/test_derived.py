@@ -401,11 +401,14 @@ def test_a_file_without_the_integers_it_was_measured_by_has_single_numbers_only(
     measured = [{**entry, "integers": {}} for entry in release.metadata["measurements"]]
     silent = dw.Release(release.table, release.metadata | {"measurements": measured})
     assert silent.count(3, 10).std_error == release.count(3, 10).std_error
-    with pytest.raises(InputError, match="the release does not say by which integers rolling:7 was measured"):
+    with pytest.raises(InputError, match="the release does not tell the integers that measured rolling:7"):
         silent.difference((3, 10), (10, 17))
 
 
 @pytest.mark.parametrize(("error", "said"), [(162.1, "160"), (4.84, "4.8"), (0.0213, "0.021"), (12_345.0, "12,000")])
 def test_an_error_is_written_out(error: float, said: str) -> None:
-    count = dw.Count(3_081.4, error, 0.0, 2_763.7, 3_399.1, "any", "at_least", 1)
-    assert str(count) == f"3,081.4 ± {said} (2,763.7 to 3,399.1)"
+    """As such: the sign of plus and minus is left to half widths, as in a plan."""
+    count = dw.Count(3_081.4, error, 0.0, 2_763.7, 3_399.1, "any", "at_least", 1, 0.95)
+    assert str(count) == f"3,081.4 (95% interval 2,763.7 to 3,399.1; standard error {said})"
+    derived = dw.Derived(0.25, error, 0.0, 0.2, 0.3, 0.9, "a share")
+    assert str(derived) == f"0.25 (90% interval 0.2 to 0.3; standard error {said})"

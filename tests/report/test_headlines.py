@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from functools import cache
 
@@ -10,12 +11,16 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+import dpwindows as dw
 from dpwindows.kernel.accounting import LAPLACE, RANGE
 from dpwindows.reading.lattice_noise import Noise, lattice_quantile
+from dpwindows.report import page
 from dpwindows.report.clock import Clock
 from dpwindows.report.headlines import factor, headlines, widest_factor
 from dpwindows.report.series import families
-from tests.report.made_up import a_release, about
+from dpwindows.report.statement import statement_html
+from dpwindows.report.words import TO_QUOTE
+from tests.report.made_up import a_release, about, check_page
 
 TRUE = 666.0
 ERROR = 160.0
@@ -94,3 +99,51 @@ def test_factors_hold_for_noise_on_whole_numbers(alpha: float, noise: Noise) -> 
     assert factor(alpha, gaussian=False) < found
     for draws in (1, 2, 3):
         assert found * noise.deviation * math.sqrt(draws) >= lattice_quantile(noise, draws, 1 - alpha)
+
+
+def two_families(exact: float) -> tuple[pa.Table, dict[str, object]]:
+    """A release of weeks and of any windows, whose errors are smaller; one week stands out in both."""
+    weeks = a_release("rolling:7", error=48.6, level=exact)
+    table = pa.concat_tables([weeks, a_release("any:9", error=8.5, level=exact + 20)])
+    noise = {"law": LAWS[0], "scale": 1e9}
+    return table, about(measurements=[{"window": window, "noise": noise} for window in ("rolling:7", "any:9")])
+
+
+def test_a_window_has_one_number() -> None:
+    """Of several that were released for it the one of least error: in a headline, in a count and on the page."""
+    table, metadata = two_families(600.0)
+    release = dw.Release(table, metadata)
+    said = headlines(families(table), Clock.of(table, metadata), metadata)
+    assert [one.last_step - one.first_step + 1 for one in said] == [7, 9, 7]
+    assert {one.window for one in said} == {"any:9"}
+    ends = {(row["first_step"], row["last_step"]): (row["start"], row["end"]) for row in table.to_pylist()}
+    for one in said:
+        quoted = release.count(*ends[one.first_step, one.last_step])
+        assert (one.estimate, one.window) == (quoted.estimate, quoted.window)
+        assert "(standard error 8.5)" in one.text
+    highest = [row for row in table.to_pylist() if row["window"] == "any:9" and row["last_step"] >= 7]
+    weeks = [row["estimate"] for row in highest if row["last_step"] - row["first_step"] == 6]
+    assert said[2].estimate == max(weeks)
+    reader = check_page(page(table, about()))
+    assert TO_QUOTE in reader.text
+    assert TO_QUOTE in html.unescape(statement_html(about()))
+    surpassed = dict(zip(("rolling:7", "any:9"), (reader.columns()["surpassed"][at] for at in (0, -1)), strict=True))
+    assert surpassed == {"rolling:7": 1, "any:9": 0}
+
+
+def test_a_window_of_two_families_has_one_headline() -> None:
+    table = pa.concat_tables([a_release("rolling:7"), a_release("any:7")])
+    said = headlines(families(table), Clock.of(table, about()), about())
+    assert [one.text.partition(" 2013")[0] for one in said] == ["From", "Highest of the 34 windows of 7 days: from"]
+
+
+@pytest.mark.parametrize(
+    ("level", "words"), [(-26.0, "at most "), (3.0, "about 3 distinct items, at most "), (400.0, "items, between ")]
+)
+def test_a_headline_has_no_number_below_0(level: float, words: str) -> None:
+    table = a_release("cumulative", steps=1, error=20.0)
+    table = table.set_column(table.schema.get_field_index("estimate"), "estimate", pa.array([level]))
+    (one,) = headlines(families(table), Clock.of(table, about()), about())
+    assert one.estimate == level
+    assert words in one.text
+    assert "\N{MINUS SIGN}" not in one.text

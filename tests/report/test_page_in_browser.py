@@ -223,6 +223,9 @@ def test_nothing_is_in_the_way_of_anyone(
             shown.page.emulate_media(color_scheme=scheme)
             assert shown.violations() == []
         assert shown.page.evaluate("document.documentElement.scrollWidth") == width
+        for table in shown.page.locator(".explorer .scroll").all():
+            assert table.evaluate("one => one.scrollWidth <= one.clientWidth"), "columns are cut off"
+            assert table.locator("tbody td").last.is_visible()
 
 
 def test_axe_finds_what_is_wrong(browser: Browser, tmp_path: Path) -> None:
@@ -323,7 +326,8 @@ def test_raw_and_consistent_numbers_are_a_switch(browser: Browser, everything: P
         text = shown.text('[data-window="rolling:7"] .readout')
         # The interval is always that of the estimate, whatever is drawn.
         found = re.search(
-            r"once: (?:(\S+) made consistent; estimate )?(\S+) ± 9.5 \(95% interval (\S+) to (\S+)\)", text
+            r"once: (?:(\S+) made consistent; estimate )?(\S+) \(95% interval (\S+) to (\S+); standard error 9.5\)",
+            text,
         )
         assert found is not None
         low, high = (float(end.replace("\N{MINUS SIGN}", "-")) for end in found.groups()[2:])

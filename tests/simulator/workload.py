@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpwindows as dw
-from dpwindows.cli.options import claimed_output, save_spent
+from dpwindows.cli.options import claim_output, save_spent
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel import measure as kernel
@@ -274,7 +274,7 @@ class _Work:
         return self.stream
 
     def _advance(self, verb: Verb) -> None:
-        with claimed_output(self._output(verb), force=verb.force):
+        with claim_output(self._output(verb), force=verb.force):
             stream = self._opened(verb)
             if verb.state not in LATE:
                 released = stream.advance(handed_over(events_in(1, verb.step)), verb.step * STEP)
@@ -299,7 +299,7 @@ class _Work:
 
     def _release(self, verb: Verb) -> None:
         used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
-        with claimed_output(self._output(verb), force=verb.force):
+        with claim_output(self._output(verb), force=verb.force):
             outcome = run_plan(
                 *(
                     release_plan(verb.request),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream.remarks import remarks_on_steps, remarks_on_time
+from dpwindows.stream.calls import require_passed
+from dpwindows.stream.remarks import remarks_on_steps
 from tests.end_to_end.command_line import run
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -35,22 +37,21 @@ def test_steps_without_an_event_are_named(closed: range, given: tuple[int, ...],
     assert not list(remarks_on_steps(closed, (*closed, closed.stop), at))
 
 
-@pytest.mark.parametrize(
-    ("end", "ahead"), [("2026-12-21", "27 days"), ("2026-11-25", "1 day "), ("2026-11-24", "12 hours")]
-)
-def test_a_time_to_come_is_said_to_be_ahead(end: str, ahead: str) -> None:
-    (said,) = remarks_on_time(dw.Timeline("2026-11-01", end), NOW)
-    assert f"{end} is {ahead}" in said
+@pytest.mark.parametrize(("end", "ahead"), [("2026-12-21", "28 days"), ("2026-11-24", "12 hours")])
+def test_a_step_that_is_not_over_is_not_closed(end: str, ahead: str) -> None:
+    with pytest.raises(dw.InputError, match=f"{end} is {ahead} ahead of now.*--allow-future"):
+        require_passed(dw.Timeline("2026-11-01", end), NOW)
 
 
 def test_the_zone_of_the_stream_tells_when_a_day_is_over() -> None:
     days = {zone: dw.Timeline("2026-11-01", "2026-11-24", time_zone=zone) for zone in ("UTC", "Asia/Tokyo")}
-    now = datetime(2026, 11, 23, 16, tzinfo=UTC)
-    assert [bool(list(remarks_on_time(days[zone], now))) for zone in days] == [True, False]
+    require_passed(days["Asia/Tokyo"], datetime(2026, 11, 23, 15, tzinfo=UTC))
+    with pytest.raises(dw.InputError, match="ahead of now"):
+        require_passed(days["UTC"], datetime(2026, 11, 23, 15, tzinfo=UTC))
 
 
 def test_whole_numbers_are_never_ahead() -> None:
-    assert not list(remarks_on_time(dw.Timeline(0, 10**9, 10**8), NOW))
+    require_passed(dw.Timeline(0, 10**9, 10**8), NOW)
 
 
 def test_a_missing_day_is_named_where_it_is_closed_and_nowhere_else(tmp_path: Path) -> None:
@@ -82,12 +83,24 @@ def test_a_missing_day_is_named_where_it_is_closed_and_nowhere_else(tmp_path: Pa
 
 def test_python_has_the_notes_of_the_last_call(tmp_path: Path) -> None:
     plan = dw.StreamPlan([dw.Rolling(2)], unit=dw.EventLevel(), budget=dw.PureDP(1.0))
-    with dw.Stream.create(tmp_path / "state", plan, item="who", time="at", start="2999-01-01", step="1d") as stream:
-        stream.advance(None, "2999-01-02", empty=True)
+    log = pa.table({"who": ["ann"], "at": [1]})
+    with dw.Stream.create(tmp_path / "state", plan, item="who", time="at", start=0, step=1) as stream:
+        stream.advance(log, 3)
         (note,) = stream.notes
-        assert "ahead of now" in note
-        stream.advance(None, "2999-01-02")
+        assert "for 2 of the 3 steps" in note
+        stream.advance(None, 3)
         assert stream.notes == ()
+
+
+def test_a_wrong_year_closes_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert run("stream", "create", state, "--item", "who", "--time", "at", "--start", "2998-12-31", *ASKED).code == 0
+    advance = ("stream", "advance", state, "--empty", "--through", "2999-01-01")
+    run(*advance).must_refuse("ahead of now")
+    assert "0 steps" in run("stream", "show", state).out
+    assert run(*advance, "--allow-future").code == 0
+    # What is closed is returned again, whatever the time.
+    assert run(*advance).code == 0
 
 
 @pytest.mark.parametrize(("unit", "move"), [("event", True), ("item-per:2", False)])

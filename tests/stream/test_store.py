@@ -6,7 +6,7 @@ import errno
 import gc
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -247,3 +247,17 @@ def test_a_state_that_another_tool_put_into_another_mode_is_put_back(path: Path)
     state.close()
     assert sorted(found.name for found in path.parent.iterdir()) == ["state", "state-items"]
     assert numbers(path) == [1, 2]
+
+
+@pytest.mark.parametrize("moved", [lambda path: path, items_folder], ids=["state", "items"])
+def test_an_open_stream_whose_files_are_moved_away_says_so(path: Path, moved: Callable[[Path], Path]) -> None:
+    with closing(StateFile(path)) as state:
+        moved(path).rename(path.parent / "elsewhere")
+        with (
+            pytest.raises(EngineError, match="was moved or deleted while the stream was open: put it back"),
+            state.turn(),
+        ):
+            pass
+        (path.parent / "elsewhere").rename(moved(path))
+        with state.turn():
+            pass

@@ -270,7 +270,7 @@ def test_an_unknown_policy_is_refused(stream: Stream) -> None:
         stream.advance(table_of([]), STEP, late=policy)
     with pytest.raises(dw.InputError, match="later must be one of refuse, ignore, got 'later'"):
         stream.advance(table_of([]), STEP, later=policy)
-    with pytest.raises(dw.InputError, match="counted anew each time"):
+    with pytest.raises(dw.InputError, match="counted once more by each call"):
         stream.advance(table_of([]), STEP, late="move", later="ignore")
 
 

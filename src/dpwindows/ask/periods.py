@@ -40,9 +40,10 @@ def place(window: WindowFamily, calendar: Calendar | None) -> WindowFamily:
         return window
     if calendar is None:
         raise InputError(
-            f"{window} needs a calendar, and steps that are only numbered have none: give --start (and --end) as dates "
-            'with a --step such as 1d (in Python to Timeline or StreamPlan: start="2026-01-01", step="1d"), or say how '
-            f"many steps a period has, for example {window.text.partition(':')[0]}:30"
+            f"{window} needs a calendar, and steps that are only numbered have none: in place of --steps, or of whole "
+            "numbers, give --start (and --end) as dates with a --step such as 1d (in Python to Timeline or StreamPlan: "
+            'start="2026-01-01", step="1d"), or say how many steps a period has, for example '
+            f"{window.text.partition(':')[0]}:30"
         )
     return replace(window, calendar=calendar)
 

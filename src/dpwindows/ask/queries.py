@@ -267,11 +267,13 @@ def parse_window(text: str) -> WindowFamily:
     match family, bool(colon):
         case (type() as plain, False) if plain in (Cumulative, AnyWindow):
             return plain()
-        case (type() as sized, True) if sized in (Rolling, AnyWindow):
+        case (type() as sized, _) if sized in (Rolling, AnyWindow):
             return sized(_parse_steps(text, size))
-        case (type() as periods, True) if periods in (Tumbling, ToDate):
+        case (type() as periods, _) if periods in (Tumbling, ToDate):
             return periods(_parse_period(text, size))
     meant = "" if family else near(name, list(_FAMILIES))
+    if joined := re.fullmatch(r"(rolling|fixed|any|tumbling|to-date)[ =_-]?(\w+)", text.strip()):
+        meant = f" (did you mean '{joined[1]}:{joined[2]}'?)"
     raise InputError(
         f"unknown window {text!r}{meant}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, "
         f"tumbling:PERIOD or to-date:PERIOD (PERIOD: a number of steps, or {', '.join(PERIODS)})"
@@ -296,9 +298,10 @@ def _parse_period(text: str, period: str) -> int | str:
         return period
     steps = read_whole(period)
     if steps is None:
+        name = text.strip().partition(":")[0]
         raise InputError(
-            f"window {text!r} needs a period after the colon: {', '.join(PERIODS)}, or a whole number of steps (at "
-            "most 10^100), for example tumbling:month or tumbling:7"
+            f"window {text!r} needs a period after the colon{near(period, PERIODS)}: {', '.join(PERIODS)}, or a whole "
+            f"number of steps (at most 10^100), for example {name}:month or {name}:7"
         )
     return steps
 

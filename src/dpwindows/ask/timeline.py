@@ -146,6 +146,10 @@ class Timeline:
             f"the nearest are {self._show(bounds[index - 1])} and {self._show(bounds[index])}"
         )
 
+    def boundary_text(self, step: int) -> str:
+        """The end of a step, of step 0 the start of the range, as a caller would write it."""
+        return self._show(self.boundary_values[step])
+
     def to_dict(self) -> dict[str, str | int]:
         """The timeline as plain JSON values; `from_dict` gives it back."""
         assert isinstance(self.start, str | int) and isinstance(self.end, str | int), "canonical after construction"

@@ -251,5 +251,5 @@ def _under_test(measurement: Measurement, sizes: list[int], limit: float) -> Noi
     # The norm of a vector says as much of the scale as Laplace noise of as many numbers.
     surely: tuple[float | None, float | None] = (None, None)
     if measurement.scale >= 1:
-        surely = noise_tests.found_surely(measurement.law, min(sizes), limit)
+        surely = noise_tests.detectable_scales(measurement.law, min(sizes), limit)
     return NoiseUnderTest(_name(measurement), measurement.law, measurement.scale, sum(sizes), *surely)

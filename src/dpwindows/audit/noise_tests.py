@@ -209,7 +209,7 @@ def radius_chance(law: Law, scale: float, vectors: Ints) -> float:
 # --- Power ------------------------------------------------------------------------------------------------------------
 
 
-def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, float]:
+def detectable_scales(law: Law, draws: int, least_chance: float) -> tuple[float, float]:
     """The scales, as shares of the stated one, beyond which `scale_chance` is below a limit with probability 0.99.
 
     For scales of at least 1, where the lattice changes little.

@@ -85,7 +85,7 @@ class Tape:
             place, before = len(self.draws), self.recorded.draws
             known = before[place] if place < len(before) else None
             if asked != known:
-                raise DivergedError(f"draw {place + 1} is of {_said(asked)}, and was of {_said(known)}")
+                raise DivergedError(f"draw {place + 1} is of {_draw_text(asked)}, and was of {_draw_text(known)}")
             noise = np.zeros(count, dtype=np.int64)
         self.draws.append(asked)
         self._unused.append((asked, noise))
@@ -111,7 +111,7 @@ class Tape:
         return noisy
 
 
-def _said(draw: Draw | None) -> str:
+def _draw_text(draw: Draw | None) -> str:
     return "nothing" if draw is None else f"{draw.count:,} numbers under {draw.law} noise of scale {draw.scale:g}"
 
 

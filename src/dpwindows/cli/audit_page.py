@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from dpwindows.errors import counted, percent
-from dpwindows.plan.forecast_table import said_groups
+from dpwindows.plan.forecast_table import groups_text
 
 if TYPE_CHECKING:
     from dpwindows.audit import BlackBoxAudit, EncodingAudit, ExactAudit, NoiseAudit, ReplayAudit
@@ -48,7 +48,7 @@ def show(planned: Planned, found: Findings, console: Console, *, told: bool) -> 
     console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {counted(planned.timeline.steps, 'step')}")
     for allotment in planned.every_allotment:
         measurement = allotment.measurement
-        groups = "" if allotment.by is None else f", in {said_groups(allotment.by)}"
+        groups = "" if allotment.by is None else f", in {groups_text(allotment.by)}"
         console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise{groups}")
     if found.exact is not None:
         console.print("\nWorst neighbours found: one item's occurrences in each step")

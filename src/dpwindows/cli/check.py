@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpwindows.cli.options import memory_options, row_options, zone_option, zone_said
+from dpwindows.cli.options import memory_options, row_options, zone_is_given, zone_option
 from dpwindows.cli.screen import json_option, screen, show_json
 from dpwindows.errors import InputError, counted, percent
 
@@ -41,7 +41,7 @@ def check(events: str, settings: EngineSettings, time_zone: str, as_json: bool, 
     """
     from dpwindows.count.check import LogOptions, check_events
 
-    found = check_events(events, LogOptions(**said, time_zone=time_zone if zone_said() else None), settings)
+    found = check_events(events, LogOptions(**said, time_zone=time_zone if zone_is_given() else None), settings)
     if as_json:
         show_json(found.to_dict())
     else:

@@ -71,19 +71,18 @@ def count(
     loaded = Release.load(release_file)
     counted: dict[str, Any] = {"at_least": at_least, "exactly": exactly, "group": parse_group(groups)}
     asked = Window(start, end, **counted, items=items or "all", mean_over=mean_over)
-    found = _found(loaded, asked, minus, over, over_at_least)
+    found = _answer(loaded, asked, minus, over, over_at_least)
     if as_json:
-        told = {"confidence": loaded.metadata["confidence"], "start": start, "end": end} | found.__dict__
         values = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in told.items()
+            for name, value in {"start": start, "end": end, **found.__dict__}.items()
         }
         show_json(values)
     else:
         click.echo(str(found))
 
 
-def _found(
+def _answer(
     loaded: Release, asked: Window, minus: Ends | None, over: Ends | None, over_at_least: int | None
 ) -> Count | Derived:
     if minus and over:

@@ -133,7 +133,7 @@ def _by_what(unit: str) -> str:
     _, _, steps = unit.partition(":")
     if not steps:
         return "By the time of an event:"
-    return f"A stretch of {steps} steps shares the releases of the line in which it begins:"
+    return f"Any {steps} steps in a row are charged for the releases on the line of their first step:"
 
 
 def _room(page: dict[str, Any]) -> str:
@@ -141,7 +141,7 @@ def _room(page: dict[str, Any]) -> str:
 
     releases, budget = page["room"]["releases"], _amount(page["room"]["budget"])
     if not releases:
-        return f"for no more release of {budget}"
+        return f"for no further release of {budget}"
     count = f"more than {MOST_ROOM:,}" if releases >= MOST_ROOM else f"{releases:,}"
     more = f"{count} more release{'s' if releases > 1 else ''} of {budget}{' each' if releases > 1 else ''}"
     return f"for {more}{', over any range' if 'by_time' in page else ''}"
@@ -166,15 +166,15 @@ def _became(entry: dict[str, Any]) -> str:
 
 
 def _pieces(by_time: list[dict[str, Any]]) -> Table:
-    from dpwindows.ledger.book import said_instant
+    from dpwindows.ledger.book import short_instant
 
     # Closer together, two amounts with a delta fit 80 columns.
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for name in ("from", "to", "spent", "left"):
         table.add_column(name, overflow="fold")
     for piece in by_time:
-        first = "the beginning" if piece["start"] is None else str(said_instant(piece["start"]))
-        last = "ever" if piece["end"] is None else str(said_instant(piece["end"]))
+        first = "the beginning" if piece["start"] is None else str(short_instant(piece["start"]))
+        last = "ever" if piece["end"] is None else str(short_instant(piece["end"]))
         table.add_row(first, last, _amount(piece["spent"]), _amount(piece["left"]))
     return table
 

@@ -251,7 +251,7 @@ zone_option = click.option(
 )
 
 
-def zone_said() -> bool:
+def zone_is_given() -> bool:
     """Whether the running command was told a time zone, on its line or in a plan file."""
     source = click.get_current_context().get_parameter_source("time_zone")
     return source is not click.core.ParameterSource.DEFAULT
@@ -311,7 +311,7 @@ def refuse_inputs(output: Path | None, ledger: Ledger | None = None, **read: str
 
 
 @contextmanager
-def claimed_output(output: Path | None, *, force: bool) -> Iterator[None]:
+def claim_output(output: Path | None, *, force: bool) -> Iterator[None]:
     """Hold the right to write an output, checked to be writable, from before anything is spent until it is written.
 
     Raises:
@@ -321,11 +321,11 @@ def claimed_output(output: Path | None, *, force: bool) -> Iterator[None]:
     if output is None:
         yield
         return
-    from dpwindows.durable import claimed
+    from dpwindows.durable import claim
     from dpwindows.release.files import require_writable
 
     require_writable(output, force=force)
-    with claimed(output):
+    with claim(output):
         # Whoever held it before may have written it.
         require_writable(output, force=force)
         yield

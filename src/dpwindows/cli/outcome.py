@@ -10,6 +10,7 @@ import _thread
 import codecs
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -30,6 +31,12 @@ _STOPPED = (
 )
 # Messages repeat what was given; more of it than this helps nobody.
 _LONGEST_MESSAGE = 2_000
+# Arguments that messages name and that are options here.
+ARGUMENTS = (
+    *("distinct_steps", "item_type", "max_draws", "max_occurrences", "max_runs", "max_steps", "memory_limit"),
+    *("password_file", "spill_directory", "time_format"),
+)
+_ARGUMENT = re.compile(rf"(?<![\w'\"-])({'|'.join(ARGUMENTS)})(?![\w=])")
 _PLAIN = {"±": "+-", "×": "x", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<="}
 
 
@@ -76,7 +83,7 @@ def _tell(error: BaseException) -> None:
         case click.ClickException():
             _fail(error.format_message(), error.exit_code)
         case InputError():
-            _fail(str(error), 2)
+            _fail(_in_options(str(error)), 2)
         case BrokenPipeError():
             _close_output()
             _fail("what reads the output has gone away (broken pipe)", 1)
@@ -97,6 +104,11 @@ def _in_words(message: str) -> str:
     for kind, wanted in (("float", "number such as 0.5"), ("integer", "whole number such as 3")):
         message = message.replace(f"is not a valid {kind}.", f"is not a {wanted}.")
     return message
+
+
+def _in_options(message: str) -> str:
+    """A message with the names of arguments as those of options, but for what it says of Python."""
+    return _ARGUMENT.sub(lambda found: f"--{found[0].replace('_', '-')}", message)
 
 
 def one_line(text: str) -> str:

@@ -18,7 +18,7 @@ from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_optio
 from dpwindows.cli.screen import Command, json_option, screen, show_json, tell
 from dpwindows.cli.values import Asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
-from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
+from dpwindows.plan.forecast_table import groups_text, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
 from dpwindows.progress import show_progress
 
@@ -171,7 +171,7 @@ def plan(
         console.print("Proofs of how far one neighbour can move what is measured (where they stand: docs/proofs.md):")
         for allotment in planned.every_allotment:
             measured = allotment.measurement
-            groups = "" if allotment.by is None else f" in {said_groups(allotment.by)}, by {measured.certificate.proof}"
+            groups = "" if allotment.by is None else f" in {groups_text(allotment.by)}, by {measured.certificate.proof}"
             console.print(f"  {allotment.query.window}: {measured.design.proof}{groups}")
         together = [allotment.query.window.text for allotment in planned.allotments if allotment.series is not None]
         if together:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.options import (
-    claimed_output,
+    claim_output,
     engine_options,
     event_options,
     ledger_options,
@@ -16,8 +16,8 @@ from dpwindows.cli.options import (
     refuse_inputs,
     save_spent,
     step_option,
+    zone_is_given,
     zone_option,
-    zone_said,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
@@ -85,7 +85,7 @@ def release(
     planned = build_plan(timeline, asked)
     say_notes(planned)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
-    with claimed_output(output, force=force):
+    with claim_output(output, force=force):
         outcome = run_plan(
             planned,
             events,
@@ -120,8 +120,8 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    zone = None if timeline.is_integer or zone_said() else remark_on_zones(events, columns, table, settings)
-    for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
+    zone = None if timeline.is_integer or zone_is_given() else remark_on_zones(events, columns, table, settings)
+    for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
     console.print(f"\n{promise}", style="dim", soft_wrap=True)
@@ -140,12 +140,18 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
     }
 
 
-def _remarks(released: Release, *, raw: bool) -> list[str]:
-    missing = []
-    if not raw and "max_runs" in released.metadata.get("counting", {}):
+def _remarks(released: Release, *, raw: bool, stored: bool) -> list[str]:
+    missing, empty = [], released.table["consistent"].null_count > 0
+    if raw:
+        if stored and not empty:
+            missing = [
+                "the stored release has consistent numbers, and is written as it was stored, whatever --raw says"
+            ]
+    elif "max_runs" in released.metadata.get("counting", {}):
         missing = [
             "no consistent numbers were made: --max-runs bounds each window and k by itself, so they may disagree"
         ]
-    elif not raw and released.table["consistent"].null_count:
-        missing = ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
+    elif empty:
+        why = "it was made with --raw, or there were" if stored else "there are"
+        missing = [f"no consistent numbers were made: {why} too many sums of shorter windows to look at"]
     return [*missing, *released.remarks]

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from dpwindows.cli.options import (
-    claimed_output,
+    claim_output,
     event_options,
     ledger_options,
     ledger_options_saying,
@@ -154,6 +154,7 @@ def create(
     metavar="N",
     help="Close at most N steps at once; TIME may be mistyped.",
 )
+@click.option("--allow-future", is_flag=True, help="Close steps that end later than now, too; TIME may be mistyped.")
 @spill_options
 @_stream_ledger_options
 @_output_options
@@ -181,7 +182,7 @@ def advance(
 
     refuse_inputs(output, ledger, state=state, events=events)
     # Nobody else prepares the same file meanwhile, so that no step is closed for numbers that cannot be written.
-    with claimed_output(output, force=force), Stream.open(state, ledger, settings=settings) as opened:
+    with claim_output(output, force=force), Stream.open(state, ledger, settings=settings) as opened:
         before = opened.closed_steps
         released = opened.advance(events, through, **how)
         for note in opened.notes:
@@ -204,7 +205,7 @@ def show(state: Path, ledger: Ledger | None, output: Path | None, force: bool, a
     from dpwindows.stream.stream import Stream
 
     refuse_inputs(output, ledger, state=state)
-    with claimed_output(output, force=force), Stream.open(state, ledger, read_only=True) as opened:
+    with claim_output(output, force=force), Stream.open(state, ledger, read_only=True) as opened:
         released = opened.show() if opened.closed_steps or output is not None else None
         if as_json:
             show_json(opened.description | _summary(opened, released, output))

@@ -142,7 +142,7 @@ class Book:
         ]
 
     def _refusal(self, request: Request, before: Account, piece: Span) -> OverBudgetError:
-        ends = [said_instant(self.instant_text(edge)) for edge in (piece.start, piece.end)]
+        ends = [short_instant(self.instant_text(edge)) for edge in (piece.start, piece.end)]
         first, last = ("the beginning" if ends[0] is None else ends[0]), ("the end" if ends[1] is None else ends[1])
         where = "" if ends == [None, None] else f" between {first} and {last}"
         if where and isinstance(self.unit, ItemPerPeriod):
@@ -229,7 +229,7 @@ def _across(pick: Any, amounts: list[dict[str, float]]) -> dict[str, float]:
     return {name: pick(amount[name] for amount in amounts if name in amount) for name in names}
 
 
-def said_instant(text: str | int | None) -> str | int | None:
+def short_instant(text: str | int | None) -> str | int | None:
     """A bound of a piece of time as people say it: a stretch of steps counts from a microsecond after an instant on."""
     if not isinstance(text, str):
         return text

@@ -235,15 +235,16 @@ class Ledger:
             digest.update(part)
         return digest.hexdigest()
 
-    def holds(self, request: Request) -> bool:
-        """Whether a release of the same request is stored, whatever the data were then."""
+    def holds(self, request: Request) -> bool | None:
+        """Whether a release of the same request is stored, whatever the data were; None if nothing was spent for it."""
         with ledger_store.reading(self.path) as connection:
             found = connection.execute(
-                """SELECT 1 FROM entries JOIN releases ON releases.entry = entries.id
-                WHERE dataset = ? AND request_key = ? LIMIT 1""",
+                """SELECT max(releases.entry IS NOT NULL) FROM entries LEFT JOIN releases ON releases.entry = entries.id
+                WHERE dataset = ? AND request_key = ?""",
                 (self.dataset, request.key),
             )
-            return found.fetchone() is not None
+            (stored,) = found.fetchone()
+            return None if stored is None else bool(stored)
 
     def stored(self, request: Request, fingerprint: str) -> bytes | None:
         """The stored release of the same request on the same data, None if there is none; it is on disk.

@@ -197,24 +197,26 @@ def _require_alike(request: Request, unit: Unit, first: dict[str, Any]) -> None:
         )
     if by_item and own.get("item_type") != columns.get("item_type"):
         raise InputError(
-            f"the items of this dataset are those of {_column_text(own['item'])} as its first release read them, with "
-            f"or without --item-type integer, and one of them may be several of the others: read them alike"
+            f"the first release of this dataset read {_column_text(own['item'])} "
+            f"{'with' if columns.get('item_type') else 'without'} --item-type integer, and this one reads it "
+            f"{'with' if own.get('item_type') else 'without'}: what is one item to one of them may be several to the "
+            "other, so read items in one way"
         )
     if by_event and own["count"] != columns["count"]:
         raise InputError(
-            f"{_events_text(columns['count'])} of this dataset, as its first release counted them, and "
-            f"{_events_text(own['count'])} of this one: count them alike, or keep another dataset for other events"
+            f"to the first release of this dataset {_events_text(columns['count'])}, and to this one "
+            f"{_events_text(own['count'])}: count them in one way, or keep another dataset for other events"
         )
     place = request.place
     if by_step and place["grid"] != first["grid"]:
         raise InputError(
-            f"this dataset speaks of steps of {_grid_text(first['grid'])}, as its first release had them, and got "
-            f"steps of {_grid_text(place['grid'])}: keep to one step, time zone and alignment"
+            f"the first release of this dataset had steps of {_grid_text(first['grid'])}, and this one has steps of "
+            f"{_grid_text(place['grid'])}: keep to one step, time zone and alignment"
         )
     if by_step and place["clock"] != first["clock"]:
         raise InputError(
-            f"the steps of this dataset are those of the times in {_clock_text(first['clock'])}, as its first release "
-            f"read them, and got those in {_clock_text(place['clock'])}: keep to one column of times, read alike"
+            f"the first release of this dataset took times from {_clock_text(first['clock'])}, and this one takes them "
+            f"from {_clock_text(place['clock'])}: keep to one column of times, read in one way"
         )
 
 

@@ -29,18 +29,18 @@ def say_notes(planned: Planned, expect: float | None = None) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
-def said_groups(by: Sequence[str]) -> str:
+def groups_text(by: Sequence[str]) -> str:
     """The groups of a forecast in words."""
     return f"each {' x '.join(by)}" if by else "total"
 
 
 def _window(entry: Forecast) -> str:
-    return entry.window if entry.by is None else f"{entry.window}, {said_groups(entry.by)}"
+    return entry.window if entry.by is None else f"{entry.window}, {groups_text(entry.by)}"
 
 
 def _window_and_groups(entry: Forecast) -> str:
     """The window and the groups of an entry on several lines, each of whole words."""
-    groups = [] if entry.by is None else wrap(said_groups(entry.by), 12, break_long_words=False)
+    groups = [] if entry.by is None else wrap(groups_text(entry.by), 12, break_long_words=False)
     return "\n".join([entry.window, *groups])
 
 
@@ -68,17 +68,16 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
         table = _forecasts(planned, wide, expect, close=True)
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):
-        gaussian = "over the least error of any Gaussian noise; other noise may be below 1"
         pure = isinstance(planned.budget, PureDP)
-        console.print(
-            f"x limit: {'over what no noise of any kind can err less than' if pure else gaussian}", style="dim"
-        )
+        least = "any noise" if pure else "any Gaussian noise; other noise may be below 1"
+        console.print(f"x limit: relative to the least error of {least}", style="dim")
     if (loss := planned.loss) is not None:
         from dpwindows.plan.description import loss_forecast
 
-        said = loss_forecast(planned, loss)
+        forecast = loss_forecast(planned, loss)
+        interval = f"{percent(planned.confidence, 6)} interval ±{forecast['half_width']:,.4g}"
         share = f"{loss.share:.3g} of the budget"
-        console.print(f"{said['of']}: std error {said['std_error']:,.4g}, ±{said['half_width']:,.4g} ({share})")
+        console.print(f"{forecast['of']}: std error {forecast['std_error']:,.4g}, {interval} ({share})")
     runners_up = dict.fromkeys(
         f"  {_window(entry)}: {_runner_up(entry)}" for entry in planned.forecast() if entry.runner_up_ratio is not None
     )

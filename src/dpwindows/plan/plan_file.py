@@ -34,7 +34,7 @@ from typing import Any, Self
 from dpwindows.ask.privacy import parse_budget, parse_unit
 from dpwindows.ask.queries import Query, parse_window
 from dpwindows.ask.shapes import read_shape
-from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.timeline import Timeline, parse_step
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.errors import InputError
 from dpwindows.plan.shapes import PlanFile, StreamFile
@@ -213,8 +213,11 @@ def _queries_to_values(queries: Iterable[Query]) -> Values:
 def _timeline(known: Values) -> Timeline:
     start, end, step, zone, steps = (known.get(name) for name in _RANGE)
     if steps is not None:
-        if (start, end) != (None, None):
-            raise InputError("the plan has steps as well as start and end: one of them says what the range is")
+        if beside := [name for name in _RANGE if name != "steps" and known.get(name) is not None]:
+            raise InputError(
+                f"the plan has steps as well as {' and '.join(beside)}: steps alone stand for a range of any start and "
+                "step; or give start and end (and step, time-zone)"
+            )
         return Timeline.of_steps(steps)
     if start is None or end is None:
         raise InputError("the plan has no public range: give start and end (and step, time-zone), or steps")
@@ -225,6 +228,8 @@ def _horizon(known: Values) -> int | None:
     """The horizon of a stream, which a range that ends is too."""
     if known.get("horizon") is None and ("steps" in known or "end" in known):
         return _timeline({name: known.get(name) for name in _RANGE}).steps
+    if known.get("step") is not None:
+        parse_step(known["step"])
     return known.get("horizon")
 
 

@@ -42,9 +42,9 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
         return measurement_of(metadata, entry)
     except (*BAD_VALUES, ValueError) as error:
         raise InputError(
-            f"the release does not say by which integers {entry.get('window')} was measured ({error}): each of its "
-            "numbers has an error, differences and ratios have none that is known. Use the version of dpwindows "
-            "that made it, named in its metadata"
+            f"the release does not tell the integers that measured {entry.get('window')} ({error}): its numbers have "
+            "errors, but those of differences and ratios are unknown. Use the version of dpwindows that made it, named "
+            "in its metadata"
         ) from None
 
 

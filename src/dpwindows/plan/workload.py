@@ -1,9 +1,10 @@
 """What a release costs to make: numbers released, noise values drawn, memory and time, told before any data is read.
 
-Noise takes most of the time of a release: every number that is measured is one draw of an exact sampler, and the plan
-alone says how many there are. The figure for time is rough, for one core and without the counting of the log. The
-figure for memory is the largest that the whole process takes, libraries included, if counting the log takes less: it
-was fitted to releases that were measured (docs/scaling.md), and lies above all of them.
+Every number that is measured is one draw of an exact sampler, and the plan alone says how many there are. The figure
+for time is rough, for one core, and for the drawing alone: making numbers consistent takes longer, by how much hangs on
+the windows that families share. The figure for memory is the largest that the whole process takes, libraries included,
+if counting the log takes less: it was fitted to releases that were measured (docs/scaling.md), and lies above all of
+them.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Workload:
     def __str__(self) -> str:
         return (
             f"{counted(self.rows, 'number')} from {counted(self.draws, 'noise value')}, about "
-            f"{time_text(self.seconds)} on one core and {_size_text(self.memory)} of memory"
+            f"{time_text(self.seconds)} on one core (the noise alone; making numbers consistent takes longer) and "
+            f"{_size_text(self.memory)} of memory"
         )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 
 from dpwindows import reading
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, percent
 from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
@@ -50,9 +50,10 @@ _SHARED = "shared"
 _MEASURES = {"at_least": (1.0,), "exactly": (1.0, -1.0)}
 
 
-def two_figures(value: float) -> str:
-    """An error with two figures, written out: 160, and not 1.6e+02."""
-    return f"{float(f'{value:.2g}'):,g}"
+def with_interval(estimate: str, interval: str, std_error: float, confidence: float) -> str:
+    """A number with its interval and its standard error, of two figures written out: 160, and not 1.6e+02."""
+    error = f"{float(f'{std_error:.2g}'):,g}"
+    return f"{estimate} ({percent(confidence, 6)} interval {interval}; standard error {error})"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Derived:
     def __str__(self) -> str:
         if not self.bounded:
             return f"{self.estimate:,.4g} (no interval: the denominator cannot be told from 0)"
-        return f"{self.estimate:,.4g} ± {two_figures(self.std_error)} ({self.lower:,.4g} to {self.upper:,.4g})"
+        interval = f"{self.lower:,.4g} to {self.upper:,.4g}"
+        return with_interval(f"{self.estimate:,.4g}", interval, self.std_error, self.confidence)
 
 
 @dataclass(frozen=True)

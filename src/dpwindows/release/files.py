@@ -30,7 +30,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dpwindows.ask.shapes import read_json
-from dpwindows.durable import UnsettledError, claimed, write_atomically
+from dpwindows.durable import UnsettledError, claim, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.release.checks import (
     CHECKSUM,
@@ -83,7 +83,9 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
     require_no_database(path)
     found = next((part for part in parts_of(path) if os.path.lexists(part)), None)
     if found is not None and not force and not _is_unfinished(path):
-        raise InputError(f"{found} exists already: name another output, or replace it with --force")
+        raise InputError(
+            f"{found} exists already: name another output, or replace it with --force (in Python force=True)"
+        )
 
 
 def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
@@ -158,7 +160,7 @@ def _write_csv(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: 
         _write_meta(described | {_BEFORE: before}, beside)
 
     # Two writers of one pair, one file each, would leave a pair that does not belong together.
-    with claimed(beside):
+    with claim(beside):
         require_writable(path, force=force)
         before, described, placed = _in_force(path), dict[str, Any](), False
         try:

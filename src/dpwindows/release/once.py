@@ -95,7 +95,9 @@ def _require_room(ledger: Ledger, request: Request) -> None:
     try:
         ledger.require_room(request)
     except OverBudgetError:
-        # The budget may be spent for this very request, by a process that has not stored its release yet.
+        if ledger.holds(request) is None:
+            raise
+        # The budget is spent for this very request, maybe by a process that has not stored its release yet.
         with ledger.turn():
             pass
         if not ledger.holds(request):

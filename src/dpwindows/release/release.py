@@ -19,7 +19,7 @@ from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.errors import InputError, counted
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
-from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, two_figures
+from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, with_interval
 from dpwindows.release.groups import rows_of_group
 from dpwindows.release.plot import Plot
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
@@ -30,7 +30,7 @@ class Count:
     """One released number, with its error: what `Release.count` returns.
 
     `estimate` is in items; `std_error` is the standard deviation of its noise; `bias_bound` bounds its bias; `lower`
-    and `upper` bound it at the release's confidence; `window` tells which family it was released in.
+    and `upper` bound it at this `confidence`; `window` tells which family it was released in.
     """
 
     estimate: float
@@ -41,9 +41,11 @@ class Count:
     window: str
     measure: str
     k: int
+    confidence: float
 
     def __str__(self) -> str:
-        return f"{self.estimate:,.1f} ± {two_figures(self.std_error)} ({self.lower:,.1f} to {self.upper:,.1f})"
+        interval = f"{self.lower:,.1f} to {self.upper:,.1f}"
+        return with_interval(f"{self.estimate:,.1f}", interval, self.std_error, self.confidence)
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ class Release:
         """
         asked = Window(start, end, at_least=at_least, exactly=exactly, group=group)
         (best,) = terms_of(asked, rows_of_group(self.table, self.metadata, group), self.timeline)
-        return Count(**{name: best.row[name] for name in Count.__dataclass_fields__})
+        row = best.row | {"confidence": self._confidence}
+        return Count(**{name: row[name] for name in Count.__dataclass_fields__})
 
     def estimate(self, window: Selected) -> Derived:
         """A mean of released numbers, or the new or returning items of a window, with an error that is its own.
@@ -252,7 +255,7 @@ class Release:
     def remarks(self) -> list[str]:
         """What is to be said of the numbers beside their errors, one sentence each."""
         loss = [] if self.loss is None else [f"{self.loss.what}, which were counted in part: {self.loss}"]
-        return [*loss, *remarks(self.table)]
+        return [*loss, *remarks(self.table, self.metadata)]
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)

@@ -15,6 +15,7 @@ from dpwindows.ask.queries import Measure, MeasureKind, WindowFamily
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import is_whole
 from dpwindows.errors import InputError
+from dpwindows.report.series import mean_square
 
 Items = Literal["all", "new", "returning"]
 Row = dict[str, Any]
@@ -118,16 +119,21 @@ def terms_of(window: Window, table: pa.Table, timeline: Timeline) -> list[Term]:
     before = [(1, first - 1) for first, _ in windows if first > 1]
     found: list[Term] = []
     if window.items != "new":
-        found += _terms(share, window, table, windows, window.family)
+        found += _terms(share, window, table, timeline, windows, window.family)
     if window.items != "all":
         sign = 1 if window.items == "new" else -1
-        rows = _terms(sign * share, window, table, until + before, None)
+        rows = _terms(sign * share, window, table, timeline, until + before, None)
         found += [term if at < len(until) else Term(-term.coefficient, term.row) for at, term in enumerate(rows)]
     return found
 
 
 def _terms(
-    coefficient: float, window: Window, table: pa.Table, steps: Sequence[tuple[int, int]], family: object
+    coefficient: float,
+    window: Window,
+    table: pa.Table,
+    timeline: Timeline,
+    steps: Sequence[tuple[int, int]],
+    family: object,
 ) -> list[Term]:
     """One term for each of some windows, all of one family: the one where their squared errors sum to least."""
     firsts, lasts = (pa.array({int(end) for end in ends}, pa.int64()) for ends in zip(*steps, strict=True))
@@ -147,12 +153,14 @@ def _terms(
         if all(at in released for at in steps) and (family is None or text == str(family))
     ]
     if not complete:
-        raise InputError(_missing(window, steps, table, family))
-    best = min(complete, key=lambda chosen: sum(row["std_error"] ** 2 + row["bias_bound"] ** 2 for row in chosen))
+        raise InputError(_missing(window, steps, table, timeline, family))
+    best = min(complete, key=lambda chosen: sum(mean_square(row["std_error"], row["bias_bound"]) for row in chosen))
     return [Term(coefficient, row) for row in best]
 
 
-def _missing(window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, family: object) -> str:
+def _missing(
+    window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, timeline: Timeline, family: object
+) -> str:
     keys = table.group_by(["window", "measure", "k"], use_threads=False).aggregate([]).to_pylist()
     held = sorted((key["window"], key["measure"], key["k"]) for key in keys)
     names = ", ".join(f"{text} ({kind.replace('_', ' ')} {k})" for text, kind, k in held)
@@ -165,7 +173,29 @@ def _missing(window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, 
     else:
         wanted = window.measure
         if (wanted.kind, wanted.k) in {(kind, k) for _, kind, k in held}:
-            advice = "release with --window any (in Python AnyWindow()) to have every pair of dates"
+            held_there = table if family is None else table.filter(pc.equal(table["window"], str(family)))
+            advice = _instead(steps, held_there, timeline, wanted)
         else:
             advice = f"ask for --{wanted.kind.replace('_', '-')} {wanted.k} too when releasing"
     return f"{what} not released{within}; this release holds {names}: {advice}"
+
+
+def _instead(steps: Sequence[tuple[int, int]], table: pa.Table, timeline: Timeline, measure: Measure) -> str:
+    """What to ask in place of a window that was not released, or of several."""
+    advice = "release with --window any (in Python AnyWindow()) to have every pair of dates"
+    if len(steps) > 1:
+        return advice
+    ((first, last),) = steps
+    held = table.filter(pc.and_(pc.equal(table["measure"], measure.kind), pc.equal(table["k"], measure.k)))
+    released = set(zip(held["first_step"].to_pylist(), held["last_step"].to_pylist(), strict=True))
+
+    def shown(one: tuple[int, int]) -> str:
+        return f"{timeline.boundary_text(one[0] - 1)} to {timeline.boundary_text(one[1])}"
+
+    if (first, last + 1) in released:
+        return f"ends are exclusive: {shown((first, last + 1))} was released, which holds one step more"
+    inside = [one for one in released if first <= one[0] and one[1] <= last]
+    if inside:
+        longest = max(inside, key=lambda one: (one[1] - one[0], one[1]))
+        return f"the longest released window within it is {shown(longest)}; or {advice}"
+    return advice

@@ -202,7 +202,7 @@ class _Drawer:
                 stretched, placed = line.drawn(chart.x, chart.y, strength=0.25 if len(drawn) < 4 else 0.14)
                 lines, dots = lines + kind.format(stretched), dots + kind.format(placed)
         legend = tuple(zip(COLOURS, labels, strict=False)) if len(drawn) > 1 else ()
-        return replace(chart, lines=lines, dots=dots, legend=legend, said=(self._said(drawn),))
+        return replace(chart, lines=lines, dots=dots, legend=legend, said=(self._caption(drawn),))
 
     def _map(self, series: Series, title: str) -> Chart:
         """The windows of an `any` family as cells, or evenly spaced ones of them: end across, length upwards."""
@@ -234,10 +234,10 @@ class _Drawer:
         legend = [(colour, f"from {number(mark, 2.0)}") for colour, mark in zip(HEAT, marks, strict=False)]
         if every_end * every_length > 1:
             title += f" (drawn: {wide * tall:,} places, each one window)"
-        said = self._said([series.last_end()])
+        said = self._caption([series.last_end()])
         return Chart(title, x, y, self.clock.axis_title, lines, legend=tuple(legend), said=(said,), height=300)
 
-    def _said(self, several: Sequence[Series]) -> str:
+    def _caption(self, several: Sequence[Series]) -> str:
         """What the last windows say, or the longest of those that end last."""
         rows = [in_words(one, -1, self.clock) for one in several]
         items = ("distinct items" if one.distinct else f"seen {one.label}" for one in several)

@@ -22,14 +22,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy
 
 from dpwindows.report.clock import Clock
-from dpwindows.report.series import Family, Series
+from dpwindows.report.series import Family, Series, to_quote
 from dpwindows.report.words import confidence_of, figures_of, in_words, number, when
 
 _MOST = 4
@@ -57,16 +58,22 @@ class Headline:
 def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, Any]) -> list[Headline]:
     """The first statements of a page, at most five; together they hold with the confidence of the release.
 
-    For each of the first families the last whole window, and for the first rolling or tumbling one the window of the
-    largest estimate, with an interval that holds for all its windows at once.
+    For each of the first families the last whole window, each window once, and for the first rolling or tumbling one
+    the window of the largest estimate, with an interval that holds for all its windows at once. Of several numbers for
+    a window the one to quote is taken (`to_quote`): a choice that depends on the errors alone.
     """
-    latest = [(family, family.main) for family in families[:_MOST] if _readable(family.main)]
-    repeated = [
-        (family, one) for family, one in latest if family.name in ("rolling", "tumbling") and len(_whole(one)) > 2
-    ]
-    said = [*((family, one, False) for family, one in latest), *((family, one, True) for family, one in repeated[:1])]
-    share = (1 - confidence_of(metadata)) / max(1, len(said))
-    return [_headline(family, one, clock, metadata, share, largest=largest) for family, one, largest in said]
+    picked: dict[Any, tuple[Family, Series]] = {}
+    for family in families[:_MOST]:
+        if len(whole := _whole(family.main)):
+            one = family.main.take(whole[[_latest(family.main, whole)]])
+            picked.setdefault((one.counted, one.windows[0]), (family, one))
+    for family in families[:_MOST]:
+        if family.name in ("rolling", "tumbling") and len(whole := _whole(family.main)) > 2:
+            picked["largest"] = family, family.main.take(whole)
+            break
+    every = [one for family in families for one in family.series]
+    share = (1 - confidence_of(metadata)) / max(1, len(picked))
+    return [_headline(family, one, every, clock, metadata, share) for family, one in picked.values()]
 
 
 def factor(alpha: float, *, gaussian: bool, added: float = 0.0) -> float:
@@ -111,29 +118,36 @@ def _added(noise: Mapping[str, Any]) -> float:
 
 
 def _headline(
-    family: Family, series: Series, clock: Clock, metadata: Mapping[str, Any], share: float, *, largest: bool
+    family: Family, candidates: Series, every: Sequence[Series], clock: Clock, metadata: Mapping[str, Any], share: float
 ) -> Headline:
-    rows = _whole(series)
-    estimates = series.numbers("estimate")
-    row = int(rows[np.argmax(estimates[rows])]) if largest else _latest(series, rows)
-    alpha = share / (len(rows) if largest else 1)
+    """The statement on the candidate of the largest estimate, which holds for all of them at once."""
+    alike = [one for one in every if one.counted == candidates.counted]
+    which, rows = to_quote(candidates, alike)
+    places = np.cumsum([0, *(one.rows.num_rows for one in alike)])[which] + rows
+    series = replace(candidates, rows=pa.concat_tables([one.rows for one in alike]).take(pa.array(places)))
+    row = int(np.argmax(series.numbers("estimate")))
+    window = alike[which[row]].window
     error, bias = float(series.numbers("std_error")[row]), float(series.numbers("bias_bound")[row])
-    half = widest_factor(alpha, metadata, [series.window]) * error + bias
-    estimate = float(estimates[row])
+    half = widest_factor(share / len(places), metadata, [window]) * error + bias
+    estimate = float(series.numbers("estimate")[row])
     first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
     span = f"{when(in_words(series, row, clock), clock)} ({clock.length(last - first + 1)})"
     counted = "distinct items" if series.distinct else f"items seen {series.label}"
     counted += f" ({family.together})" if family.together else ""
-    value = f"about {number(estimate, error)} {counted}, between {number(estimate - half, error)} and "
-    value += f"{number(estimate + half, error)} (standard error {figures_of(error)})"
+    value = f"{_range(estimate, half, error, counted)} (standard error {figures_of(error)})"
     text = f"{span}: {value}."
-    if largest:
-        text = f"Highest of the {len(rows):,} {family.kind_of_windows(clock)}: {span[0].lower()}{span[1:]}, {value}."
-    return Headline(text, series.window, series.kind, series.k, first, last, estimate, estimate - half, estimate + half)
+    if len(places) > 1:
+        text = f"Highest of the {len(places):,} {family.kind_of_windows(clock)}: {span[0].lower()}{span[1:]}, {value}."
+    return Headline(text, window, series.kind, series.k, first, last, estimate, estimate - half, estimate + half)
 
 
-def _readable(series: Series) -> bool:
-    return len(_whole(series)) > 0
+def _range(estimate: float, half: float, error: float, counted: str) -> str:
+    """An estimate and its range, without the numbers below 0 in it, since nothing is counted less often than never."""
+    high = number(max(0.0, estimate + half), error)
+    if estimate < 0:
+        return f"at most {high} {counted}"
+    ends = f"between {number(estimate - half, error)} and {high}" if estimate >= half else f"at most {high}"
+    return f"about {number(estimate, error)} {counted}, {ends}"
 
 
 def _whole(series: Series) -> Any:
@@ -145,6 +159,6 @@ def _whole(series: Series) -> Any:
 
 
 def _latest(series: Series, rows: Any) -> int:
-    """The longest of the windows that end last."""
+    """Which of these rows is the longest of the windows that end last."""
     last, first = series.steps("last_step")[rows], series.steps("first_step")[rows]
-    return int(rows[np.lexsort((first, -last))[0]])
+    return int(np.lexsort((first, -last))[0])

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from dpwindows.report.clock import Clock
-from dpwindows.report.series import Family, Series
+from dpwindows.report.series import Family, Series, to_quote
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -62,6 +62,14 @@ def pack(families: Sequence[Family], clock: Clock, most: int = MOST_NUMBERS) -> 
     """
     every_end = _every_end(families, most)
     chosen = [_at_ends(one, every_end) for family in families for one in family.series]
+    alike: dict[object, list[Series]] = {}
+    for one in chosen:
+        alike.setdefault(one.counted, []).append(one)
+    surpassed = {
+        id(one): (to_quote(one, several)[0] != at).astype(np.int64)
+        for several in alike.values()
+        for at, one in enumerate(several)
+    }
     columns: dict[str, list[Integers]] = {}
     described = []
     for one in chosen:
@@ -78,7 +86,7 @@ def pack(families: Sequence[Family], clock: Clock, most: int = MOST_NUMBERS) -> 
                 "errorUnit": error_unit,
             }
         )
-        for name, values in _columns(one, digits, error_unit).items():
+        for name, values in {**_columns(one, digits, error_unit), "surpassed": surpassed[id(one)]}.items():
             columns.setdefault(name, []).append(values)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     kept = {name: values for name, values in joined.items() if not _says_nothing(name, values)}
@@ -149,7 +157,7 @@ def _whole(values: Floats) -> Integers:
 
 
 def _says_nothing(name: str, values: Integers) -> bool:
-    nothing = {"bias": 0, "cut": 0, "consistent": _MISSING}.get(name)
+    nothing = {"bias": 0, "cut": 0, "surpassed": 0, "consistent": _MISSING}.get(name)
     return nothing is not None and bool((values == nothing).all())
 
 

@@ -24,10 +24,11 @@ from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
 from dpwindows.report.series import ALL, Family, Series, families, seen
-from dpwindows.report.words import confidence_of, each, figures_of, plain
+from dpwindows.report.words import TO_QUOTE, confidence_of, each, figures_of, plain
 
 _SCRIPTS = ("numbers.js", "charts.js", "explore.js", "table.js", "report.js")
 _TABLE_ROWS = 40
+_FITTED = " Numbers made consistent add up and never cross; they are for tables, and have no interval of their own."
 _SYMBOLS = {
     "epsilon": "\N{GREEK SMALL LETTER EPSILON}",
     "delta": "\N{GREEK SMALL LETTER DELTA}",
@@ -122,7 +123,8 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
     left_out = len(found) - MOST_FIGURES
     return [
         f'<section aria-labelledby="explore-title"><h2 id="explore-title">'
-        f'{"Any two dates" if everywhere else "One window"}</h2><div id="explore">{absent}</div>{thinned}</section>',
+        f'{"Any two dates" if everywhere else "One window"}</h2><div id="explore">{absent}</div>{thinned}'
+        f'<p class="note">{escape(TO_QUOTE)}{_FITTED if fitted else ""}</p></section>',
         switch,
         *(figure.html(f"figure-{at}") for at, figure in enumerate(figures(found, clock, metadata))),
         f'<p class="note">{left_out:,} more charts are not drawn; their numbers are in the table.</p>'

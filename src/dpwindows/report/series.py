@@ -6,8 +6,10 @@ Thinning picks released numbers, each with its own error; it never averages them
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +100,16 @@ class Series:
         chosen = np.flatnonzero(last == last.max())
         return self.take(chosen[np.argsort(self.lengths[chosen], kind="stable")])
 
+    @property
+    def windows(self) -> npt.NDArray[np.int64]:
+        """A number for each window, ascending."""
+        return (self.steps("last_step") << 32) + self.steps("first_step")
+
+    @property
+    def counted(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
+        """What is counted, whatever the windows."""
+        return self.kind, self.k, self.groups
+
     def take(self, chosen: npt.NDArray[np.int64]) -> Series:
         """The series with only these rows."""
         return replace(self, rows=self.rows.take(pa.array(chosen)))
@@ -160,6 +172,23 @@ class Family:
     def kind_of_windows(self, clock: Clock) -> str:
         """What the windows of a rolling or tumbling family are called, in the plural."""
         return f"windows of {clock.length(self.size)}" if self.size else f"{self.window.partition(':')[2]}s"
+
+
+def mean_square(std_error: Any, bias_bound: Any) -> Any:
+    """What decides between released numbers for one window: the one to quote is the first of the least."""
+    return std_error**2 + bias_bound**2
+
+
+def to_quote(one: Series, alike: Sequence[Series]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For each window of a series the number to quote: which of the series that count the same has it, in which row."""
+    windows = one.windows
+    least, which, rows = np.full(len(windows), np.inf), np.full(len(windows), -1), np.zeros(len(windows), np.int64)
+    for at, other in enumerate(alike):
+        place = np.minimum(np.searchsorted(other.windows, windows), other.rows.num_rows - 1)
+        error = mean_square(other.numbers("std_error"), other.numbers("bias_bound"))[place]
+        better = (other.windows[place] == windows) & ((error < least) | (which < 0))
+        least[better], which[better], rows[better] = np.nan_to_num(error[better], nan=np.inf), at, place[better]
+    return which, rows
 
 
 def group_columns(table: pa.Table) -> list[str]:

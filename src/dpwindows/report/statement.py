@@ -14,7 +14,7 @@ from typing import Any
 
 from dpwindows.report import facts
 from dpwindows.report.html import document
-from dpwindows.report.words import plain
+from dpwindows.report.words import TO_QUOTE, plain
 
 OPEN = "To be answered by whoever runs this: "
 _BIAS = "No, but for the bound that is published beside each number as bias_bound; it is 0 where nothing is said."
@@ -67,6 +67,7 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]
         {
             "What is published?": facts.asked(metadata),
             "How exact is it?": facts.errors(metadata),
+            "Which number is to be quoted?": TO_QUOTE,
             "Is it biased?": _BIAS,
             "Is the error uneven?": (
                 "The noise does not depend on who or what is counted: where a count "

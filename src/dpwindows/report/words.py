@@ -13,6 +13,11 @@ from dpwindows.report.html import grid
 from dpwindows.report.pack import decimals
 from dpwindows.report.series import Series
 
+# What a reader should quote of a window, the same on the page and in the statement.
+TO_QUOTE = (
+    "The number to quote for a window is its estimate, with the interval; where several were released for the same "
+    "window, the one of least error, which 'dpwindows count' returns."
+)
 _LONGEST_VALUE = 60
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\N{SUPERSCRIPT MINUS}⁰¹²³⁴⁵⁶⁷⁸⁹")
 

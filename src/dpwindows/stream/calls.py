@@ -41,9 +41,12 @@ That a call fails is not covered, as in batch: it is for the operator, who hands
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from dpwindows.ask.privacy import ItemPerPeriod, Unit
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import from_microseconds
 from dpwindows.errors import InputError, time_text
 from dpwindows.stream.given_events import NOTHING, Handed
 from dpwindows.stream.records import Call
@@ -113,6 +116,28 @@ def require_few(steps: int, most: int) -> None:
         )
 
 
+def require_passed(timeline: Timeline, now: datetime) -> None:
+    """Check that the steps of a call are over, since what happens in one that is closed already is late.
+
+    Args:
+        timeline: from the start of the stream to the end of these steps.
+        now: a moment with its zone.
+
+    Raises:
+        InputError: they end later than now.
+    """
+    if timeline.is_integer:
+        return
+    end = from_microseconds(int(timeline.boundary_values[-1])).replace(tzinfo=UTC)
+    if end > now:
+        ahead = time_text((end - now).total_seconds())
+        raise InputError(
+            f"{timeline.end} is {ahead} ahead of now. A step is closed when it is over: whatever happens in "
+            "it afterwards is late. If the time is meant, allow it with --allow-future (in Python allow_future=True). "
+            "Nothing was read or drawn"
+        )
+
+
 def require_policies(late: object, later: object, unit: Unit) -> None:
     """Check the policies for events of closed steps, and for those after the steps that a call closes.
 
@@ -126,13 +151,14 @@ def require_policies(late: object, later: object, unit: Unit) -> None:
     if late == "move" and isinstance(unit, ItemPerPeriod):
         raise InputError(
             f"late events cannot be moved under the unit {unit.name}: an occurrence moved to a later step may leave "
-            "the period of its item, which the guarantee then no longer covers; --late ignore leaves "
-            "them out, --late refuse stops at them"
+            "the period of its item, which the guarantee then no longer covers. --late ignore leaves them out, --late "
+            "refuse stops at them"
         )
     if late == "move" and later == "ignore":
         raise InputError(
-            "late events cannot be moved where later ones are ignored (--late move, --later ignore): the events left "
-            "over would be handed over again, and those that were moved with them, which are counted anew each time"
+            "--late move does not go with --later ignore: a log that is handed over whole is handed over again, and "
+            "events that were moved would be counted once more by each call. Hand over every event once, or use "
+            "--late ignore"
         )
 
 

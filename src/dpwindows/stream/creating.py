@@ -19,7 +19,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpwindows.durable import claimed, require_private, same_file, sync_folder, write_atomically
+from dpwindows.durable import claim, require_private, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import make_tables, opened
 from dpwindows.plan.stream_plan import StreamPlan
@@ -45,7 +45,7 @@ def create_state(path: Path, creation: Creation, plan: StreamPlan, ledger: Ledge
             paid for under this name and did not get it. Nothing was spent.
         EngineError: the file or the ledger cannot be written. The same call again pays no second time.
     """
-    with claimed(path):
+    with claim(path):
         require_new(path)
         try:
             draft = _paid_draft(path, creation, ledger)

@@ -94,8 +94,18 @@ class StateFile:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Meanwhile no other thread reads the state and acts on it; a copy of the process that opened it never may."""
+        """Meanwhile no other thread reads the state and acts on it; a copy of the process that opened it never may.
+
+        Raises:
+            EngineError: it is a copy of the process, or a file of the stream is no longer where it was.
+        """
         self._require_original()
+        for part in (self.path, self.folder):
+            if not part.exists():
+                raise EngineError(
+                    f"{part} was moved or deleted while the stream was open: put it back and open the stream again, or "
+                    "move both the state and the folder of its items and open it there. Nothing was changed"
+                )
         with self._turn:
             yield
 

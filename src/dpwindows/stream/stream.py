@@ -23,6 +23,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -45,6 +46,7 @@ from dpwindows.stream.calls import (
     find_task,
     moved_fingerprint,
     require_few,
+    require_passed,
     require_policies,
 )
 from dpwindows.stream.closing import close_step
@@ -53,7 +55,7 @@ from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.publishing import Gate
 from dpwindows.stream.records import Call, Creation
-from dpwindows.stream.remarks import notes_on
+from dpwindows.stream.remarks import remarks_on_steps
 from dpwindows.stream.store import StateFile, damaged, usable_path
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class Stream:
     The state file and the folder beside it (its name and `-items`) hold the data that later steps need: items and when
     they last occurred, exact counts and noise. Only their owner may read them; keep them as private as the log, and
     copy, move and back up both together.
-    `notes` are remarks on the last `advance`, for its operator only: steps without an event, a time that is to come.
+    `notes` are remarks on the last `advance`, for its operator only: on steps without an event.
     """
 
     def __init__(
@@ -191,6 +193,7 @@ class Stream:
         later: LaterPolicy = "refuse",
         table: str | None = None,
         max_steps: int = MOST_STEPS,
+        allow_future: bool = False,
     ) -> Release:
         """Close every step up to a time and release the windows that end at them; or return what was released then.
 
@@ -209,13 +212,15 @@ class Stream:
             later: what to do with events at or after `through`: `refuse` them all, or `ignore` them, for a later call.
             table: table to read where `events` is a DuckDB database.
             max_steps: the most steps to close in this call; more are refused before anything is read.
+            allow_future: close steps that end later than now, too; what happens in them from then on is late.
 
         Returns:
             The rows of the steps that this call closes, or closed when it was first made.
 
         Raises:
-            InputError: the time is no step boundary, or earlier than the last one and not a call's; events lie at or
-                after it, differ from those of a closed step, are late, or cannot be read. Nothing changed.
+            InputError: the time is no step boundary, later than now, or earlier than the last one and not a call's;
+                events lie at or after it, differ from those of a closed step, are late, or cannot be read. Nothing
+                changed.
             EngineError: the state cannot be written, or the engine failed; the same call again goes on or returns what
                 is stored.
             StateBehindLedgerError: another copy of the state went on meanwhile; nothing was handed out, and this one
@@ -232,6 +237,8 @@ class Stream:
             self._gate.clear(self._position)
             task = self._task(timeline)
             require_few(task.last - task.closed, max_steps)
+            if not task.finished and not allow_future:
+                require_passed(timeline, datetime.now(UTC))
             if events is None and not empty and not task.finished:
                 raise InputError(
                     f"the steps up to {timeline.end} are not all closed: give their events, or say that there were "
@@ -244,7 +251,7 @@ class Stream:
                 self._engine.forget()
                 closed = range(task.closed + 1, task.last + 1)
                 given = tuple(closed) if empty else handed.steps
-                self.notes = notes_on(closed, given, timeline, self._named)
+                self.notes = tuple(remarks_on_steps(closed, given, self._named))
             return self._gate.let_out(self._position, task.first, task.last)
 
     def show(self) -> Release:

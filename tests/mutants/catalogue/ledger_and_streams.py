@@ -236,7 +236,7 @@ MUTANTS = [
     Mutant(
         "Two processes that make one stream both spend its budget, and one of them says that nothing was spent.",
         "stream/creating.py",
-        "    with claimed(path):",
+        "    with claim(path):",
         "    if path:",
         f"{CREATE}test_whoever_comes_while_a_stream_is_paid_for_pays_nothing",
     ),

@@ -88,8 +88,8 @@ MUTANTS = [
     Mutant(
         "Of several processes that write one output all spend, and one writes.",
         "cli/options.py",
-        "    with claimed(output):\n",
-        "    if claimed is not None:\n",
+        "    with claim(output):\n",
+        "    if claim is not None:\n",
         f"{OUTPUTS}test_an_output_that_another_process_prepares_is_refused",
     ),
     Mutant(

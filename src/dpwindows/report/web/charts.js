@@ -96,7 +96,7 @@ function followLine(place, release, { confidence, chosen }) {
       for (const one of series) {
         const point = pointAt(one, at), n = one.numbers(point), value = isRaw(place) ? n.estimate : n.consistent ?? n.estimate;
         const fitted = value === n.estimate ? "" : `${shown(value)} made consistent; estimate `;
-        const words = `${one.name}${fitted}${shown(n.estimate, n.decimals)} ± ${shownError(n.error)} (${confidence} interval ${interval(n)})`;
+        const words = `${one.name}${fitted}${shown(n.estimate, n.decimals)} (${confidence} interval ${interval(n)}; standard error ${shownError(n.error)})`;
         readout.append(make("span", {}, make("i", { style: `background:${one.colour}` }), words));
         one.dot.setAttribute("cx", percentOf(shareOf(across, point.x)));
         one.dot.setAttribute("cy", value === null ? -99 : percentOf(1 - shareOf(upwards, value)));
@@ -159,12 +159,12 @@ function answering(root, release, options) {
   return () => controls.forEach((one) => one.again());
 }
 
-// A table with its caption, in a box that scrolls sideways by itself.
+// A table with its caption, in a box that scrolls sideways by itself. Each cell knows its column, for narrow screens.
 function grid(head, rows, caption) {
   const numeric = (at) => (at > 0 ? { class: "n" } : {});
   return make("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": caption },
     make("table", {}, make("caption", {}, caption),
       make("thead", {}, make("tr", {}, ...head.map((name, at) => make("th", { scope: "col", ...numeric(at) }, name)))),
       make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, at) =>
-        at ? make("td", numeric(at), cell) : make("th", { scope: "row" }, cell)))))));
+        at ? make("td", { ...numeric(at), "data-column": head[at] }, cell) : make("th", { scope: "row" }, cell)))))));
 }

@@ -157,7 +157,7 @@ function changeTable(release, one, other, factor, confidence) {
     const half = factor * error + n.bias + second.bias, decimals = Math.max(n.decimals, second.decimals);
     const signed = (value) => (value > 0 ? "+" : "") + shown(value, decimals);
     const verdict = change - half > 0 ? "more" : change + half < 0 ? "fewer" : "cannot be told apart";
-    rows.push([sentenceCase(measure.label), `${shown(second.estimate, decimals)} ± ${shownError(second.error)}`, signed(change), `at most ${shownError(error)}`, `${signed(change - half)} to ${signed(change + half)}`, verdict]);
+    rows.push([sentenceCase(measure.label), `${shown(second.estimate, decimals)} (standard error ${shownError(second.error)})`, signed(change), `at most ${shownError(error)}`, `${signed(change - half)} to ${signed(change + half)}`, verdict]);
   }
   const span = (found) => release.times.span(found.first, found.last);
   return grid(["Items seen", "In the other window", "Change", "Standard error", `${confidence} interval`, "So it is"], rows,

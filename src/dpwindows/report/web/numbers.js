@@ -82,17 +82,13 @@ class Release {
     };
   }
 
-  // The number of least error for this measure and group among all families that released this very window.
+  // The number to quote for this measure and group: of all that were released for this very window (report/series.py).
   best(measure, first, last) {
-    let found = null;
     for (const series of measure.series) {
       const row = this.row(series, first, last);
-      if (row < 0) continue;
-      const numbers = this.numbers(series, row);
-      const worth = (numbers.error ?? Infinity) + numbers.bias;
-      if (!found || worth < found.worth) found = { ...numbers, series, worth };
+      if (row >= 0 && !this.columns.surpassed?.[row]) return { ...this.numbers(series, row), series };
     }
-    return found;
+    return null;
   }
 
   // Every (measure, k, group) with the series that hold it, in the order of the release.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpwindows.ledger.book import said_instant
+from dpwindows.ledger.book import short_instant
 from tests.end_to_end.command_line import run
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -27,7 +27,7 @@ PRIVACY = ("--unit", "item-per:28", "--epsilon", "1", "--delta", "1e-6")
     ],
 )
 def test_an_instant_is_said_without_its_microsecond(text: str | int | None, said: str | int | None) -> None:
-    assert said_instant(text) == said
+    assert short_instant(text) == said
 
 
 def test_a_stream_without_end_is_said_in_days_and_told_exactly_as_json(tmp_path: Path) -> None:
@@ -39,7 +39,9 @@ def test_a_stream_without_end_is_said_in_days_and_told_exactly_as_json(tmp_path:
     assert run("ledger", "create", *paid[1:], *PRIVACY).code == 0
     assert run("stream", "create", tmp_path / "state", *asked).code == 0
     shown = run("ledger", "show", ledger).out
-    assert "A stretch of 28 steps shares the releases of the line in which it begins:" in " ".join(shown.split())
+    assert "Any 28 steps in a row are charged for the releases on the line of their first step:" in " ".join(
+        shown.split()
+    )
     assert "2024-12-02" in shown
     assert "000001" not in shown
     (page,) = json.loads(run("ledger", "show", ledger, "--json").out)["datasets"]

@@ -73,23 +73,6 @@ def spread_over_slots(histories: Ints) -> Ints:
     return spread.reshape(items, steps * items)
 
 
-def whole_numbers(name: str, values: Any, dimensions: int, low: int, high: int) -> Ints:
-    """An integer array of the given number of dimensions, not empty, with entries in low..high.
-
-    Raises:
-        InputError: it is none.
-    """
-    array = np.asarray(values)
-    if array.ndim != dimensions or array.size == 0 or array.dtype.kind not in "iub":
-        raise InputError(
-            f"{name} must be a non-empty array of whole numbers with {dimensions} axes, "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    if array.min() < low or array.max() > high:
-        raise InputError(f"{name} must lie in {low}..{high}, got {array.min()}..{array.max()}")
-    return array.astype(np.int64)
-
-
 def require_at_least(name: str, value: int, least: int) -> None:
     """Refuse a whole number below `least`.
 

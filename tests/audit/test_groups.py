@@ -232,7 +232,7 @@ def test_nothing_but_noise_differs_and_large_logs_are_measured_alike(unit: Unit,
     )
     replayed = audit_replay(plan, [audit_exactly(plan).worst], made_up=2)
     assert replayed.faults == ()
-    assert 0.1 < replayed.reached <= 1.0
+    assert 0.1 < replayed.of_certified <= 1.0
     assert audit_encoding(plan).faults == ()
 
 

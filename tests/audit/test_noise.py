@@ -391,6 +391,6 @@ def test_findings_are_plain_values() -> None:
     plan = dw.Plan(Cumulative(), timeline=dw.Timeline.of_steps(3), unit=ItemLevel(), budget=ApproxDP(1.0, 1e-6))
     told = audit_noise(plan, draws=300).to_dict()
     assert told["verdict"] == "as stated"
-    assert told["faults"] == []
-    assert told["false_alarm_probability"] == 1e-6
+    assert told["faults"] == ()
+    assert told["error"] == 1e-6
     assert 0.5 < told["measurements"][0]["found_below"] < 1 < told["measurements"][0]["found_above"]

@@ -30,6 +30,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpwindows.audit.losses import norms
 from dpwindows.audit.neighbours import Ints
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, RANGE, Law
 from dpwindows.reading.noise_moments import log_normaliser
@@ -98,7 +99,7 @@ def distribution(law: Law, scale: float, points: Ints) -> Floats:
 
 def _shares(law: Law, scale: float, vectors: Ints, rng: np.random.Generator) -> Floats:
     """Vectors of a joint law, shape (vectors, numbers), as shares of radii drawn for them."""
-    found, norm, ratio = vectors.astype(np.float64), _norms(law, vectors), -math.expm1(-1 / scale)
+    found, norm, ratio = vectors.astype(np.float64), norms(law, vectors), -math.expm1(-1 / scale)
     if law == RANGE:
         beyond = rng.negative_binomial(2, ratio, size=len(vectors))
         first = np.floor(rng.random(len(vectors)) * (beyond + 1)) - np.minimum(found.min(axis=1), 0)
@@ -107,11 +108,6 @@ def _shares(law: Law, scale: float, vectors: Ints, rng: np.random.Generator) -> 
         beyond = rng.negative_binomial(1, ratio, size=len(vectors))
         found, count = found + (norm + beyond)[:, None], 2 * (norm + beyond) + 1
     return np.asarray((found + rng.random(found.shape)) / count[:, None])
-
-
-def _norms(law: Law, vectors: Ints) -> Floats:
-    highest, lowest = np.maximum(vectors.max(axis=-1), 0), np.minimum(vectors.min(axis=-1), 0)
-    return np.asarray(highest - lowest if law == RANGE else np.maximum(highest, -lowest), dtype=np.float64)
 
 
 # --- Of draws in any order --------------------------------------------------------------------------------------------
@@ -194,7 +190,7 @@ def radius_chance(law: Law, scale: float, vectors: Ints) -> float:
         scale: that is stated.
         vectors: shape (vectors, numbers).
     """
-    size, mean = vectors.shape[1], float(_norms(law, vectors).mean())
+    size, mean = vectors.shape[1], float(norms(law, vectors).mean())
 
     def entropy(log_factor: float) -> float:
         """The bound for the member of this scale where its mean norm is the one seen, and less for all others."""

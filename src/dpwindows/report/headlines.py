@@ -60,7 +60,7 @@ def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, A
     For each of the first families the last whole window, and for the first rolling or tumbling one the window of the
     largest estimate, with an interval that holds for all its windows at once.
     """
-    latest = [(family, family.main) for family in families[:_MOST] if _readable(family.main)]
+    latest = [(family, family.main) for family in families[:_MOST] if len(_whole(family.main))]
     repeated = [
         (family, one) for family, one in latest if family.name in ("rolling", "tumbling") and len(_whole(one)) > 2
     ]
@@ -130,10 +130,6 @@ def _headline(
     if largest:
         text = f"Highest of the {len(rows):,} {family.kind_of_windows(clock)}: {span[0].lower()}{span[1:]}, {value}."
     return Headline(text, series.window, series.kind, series.k, first, last, estimate, estimate - half, estimate + half)
-
-
-def _readable(series: Series) -> bool:
-    return len(_whole(series)) > 0
 
 
 def _whole(series: Series) -> Any:

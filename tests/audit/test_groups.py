@@ -13,16 +13,7 @@ from numpy.typing import NDArray
 
 import dpwindows as dw
 from dpwindows.ask.groups import Grouping, grouping
-from dpwindows.ask.privacy import (
-    ZCDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
+from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import (
     Pair,

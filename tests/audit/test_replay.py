@@ -15,15 +15,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import dpwindows as dw
-from dpwindows.ask.privacy import (
-    ZCDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    PureDP,
-    Unit,
-)
+from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import Pair, audit_replay, large_logs
 from dpwindows.audit.neighbours import changes

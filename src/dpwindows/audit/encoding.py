@@ -55,11 +55,7 @@ class EncodingAudit(Findings):
 
 
 def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
-    """Audit what a plan's mechanism measures, on large logs.
-
-    Args:
-        plan: what to audit; of a batch release or of a stream.
-        seed: of the made-up logs.
+    """Audit what a plan, of a release or of a stream, measures on large logs; `seed` is of these made-up logs.
 
     Raises:
         InputError: the plan is too large to be read off.

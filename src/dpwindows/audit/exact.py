@@ -139,11 +139,9 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
 
 
 def _law_of(measurements: Sequence[Measurement], budget: Budget) -> Law:
-    """The law of all the noise: Laplace for all pure ones, which may be mixed.
+    """The law of all the noise: Laplace for all pure ones, which may be mixed. Raises `InputError` if there is no such.
 
-    Raises:
-        InputError: there are several, or there is no guarantee of the budget's kind under it (Gaussian noise is never
-            pure; what Laplace noise costs in rho is only bounded).
+    Gaussian noise is never pure; what Laplace noise costs in rho is only bounded.
     """
     laws = {design_law(one.law) for one in measurements}
     if len(laws) != 1:

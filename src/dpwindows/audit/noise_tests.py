@@ -59,13 +59,9 @@ _SURE = 0.99
 
 
 def uniforms(law: Law, scale: float, noise: Ints, rng: np.random.Generator) -> Floats:
-    """Numbers that are independent and uniform on [0, 1] if the noise is as stated; in its shape.
+    """Numbers that are independent and uniform on [0, 1] if the noise is of this law and scale; in its shape.
 
-    Args:
-        law: that is stated.
-        scale: that is stated, in lattice units.
-        noise: integers; of a joint law the last axis is a vector that was drawn at once.
-        rng: makes numbers between integers.
+    Noise is integers; of a joint law the last axis is a vector drawn at once. `rng` makes numbers between them.
     """
     if law in JOINT:
         shares = _shares(law, scale, noise.reshape(-1, noise.shape[-1]), rng).reshape(noise.shape)
@@ -154,14 +150,9 @@ def pair_chance(one: Floats, other: Floats) -> float:
 
 
 def recurrence_chance(law: Law, scale: float, calls: Ints) -> float:
-    """The probability that as many stretches of draws come again.
+    """The probability that as many stretches of draws come again: whole calls, and parts of long ones.
 
-    Args:
-        law: of the draws.
-        scale: of the draws.
-        calls: draws, shape (calls, draws of one call); of a joint law each call is a vector.
-
-    Stretches are whole calls, and parts of long ones.
+    Calls have the shape (calls, draws of one call); of a joint law each is a vector.
     """
     length = per_call = calls.shape[1]
     if law in JOINT:
@@ -183,12 +174,9 @@ def recurrence_chance(law: Law, scale: float, calls: Ints) -> float:
 
 
 def radius_chance(law: Law, scale: float, vectors: Ints) -> float:
-    """A bound on the probability of a mean norm as far from what the stated scale gives, to either side.
+    """A bound on the probability of a mean norm as far from what the stated scale of a joint law gives, to either side.
 
-    Args:
-        law: a joint law.
-        scale: that is stated.
-        vectors: shape (vectors, numbers).
+    Vectors have the shape (vectors, numbers).
     """
     size, mean = vectors.shape[1], float(norms(law, vectors).mean())
 
@@ -206,17 +194,9 @@ def radius_chance(law: Law, scale: float, vectors: Ints) -> float:
 
 
 def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, float]:
-    """The scales, as shares of the stated one, beyond which `scale_chance` is below a limit with probability 0.99.
+    """The scales, as a share of the stated one below 1 and one above, that `scale_chance` finds with probability 0.99.
 
-    For scales of at least 1, where the lattice changes little.
-
-    Args:
-        law: of the noise.
-        draws: how many draws are tested.
-        least_chance: the limit.
-
-    Returns:
-        A share below 1 and one above.
+    It finds a scale if its chance is below `least_chance`. For scales of at least 1, where the lattice hardly matters.
     """
     total = scipy.stats.gamma(draws * _freedom(law))
     power = 0.5 if law == GAUSSIAN else 1.0

@@ -104,12 +104,9 @@ def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4,
 def replay(
     measurements: Sequence[Measurement], first: Callable[[], Sequence[Release]], second: Callable[[], Sequence[Release]]
 ) -> ReplayAudit:
-    """Compare two runs, of a log and of a neighbour, under the noise of the first.
+    """Compare what two runs publish, of a log and of a neighbour, under the noise of the first.
 
-    Args:
-        measurements: what both claim to measure; sensitivities, laws and scales are theirs.
-        first: releases the log; everything that it publishes, in order.
-        second: the same of the neighbour.
+    Sensitivities, laws and scales are those of the measurements, which both claim to make.
     """
     with taped(Tape()) as record:
         published = first()

@@ -144,13 +144,9 @@ def span_of(place: dict[str, Any], unit: Unit) -> Span:
 
 
 def require_fit(request: Request, unit: Unit, *, singleton: bool, first: dict[str, Any] | None) -> None:
-    """Check that what a request promises includes what a dataset is promised.
+    """Check that what a request promises includes what a dataset is promised, with its unit, `singleton` or not.
 
-    Args:
-        request: the request.
-        unit: the unit of the dataset.
-        singleton: whether the dataset carries the public promise of at most one event a step.
-        first: facts and place of the dataset's first entry, which sets what later ones must share.
+    Facts and place of the dataset's `first` entry set what later ones must share.
 
     Raises:
         InputError: it does not.

@@ -138,19 +138,11 @@ class Planned(PlanValues, ABC):
 
     @abstractmethod
     def _require_bearable(self) -> None:
-        """Refuse what is too large to be planned, before it is planned.
-
-        Raises:
-            InputError: too many numbers would be released, or noise values drawn.
-        """
+        """Refuse, by `InputError`, what is too large to be planned, before it is planned."""
 
     @abstractmethod
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
-        """The designs that can measure a part, with a lattice of about 2^bits units to a count.
-
-        Raises:
-            InputError: there are none.
-        """
+        """The designs that can measure a part, about 2^bits lattice units to a count; raises `InputError` if none."""
 
     def _problem(self, part: Part, window: WindowFamily, steps: int, law: Law, bits: int) -> Problem:
         """What is measured for a part: windows of this family over `steps` steps."""

@@ -178,11 +178,7 @@ class StreamPlan(Planned):
 
 
 def _require_rows(groups: Grouping | None) -> None:
-    """Check that each event is counted in the group of its own row: a stream does not keep which group was first.
-
-    Raises:
-        InputError: a rule for each item decides in which groups it counts.
-    """
+    """Check that each event is counted in the group of its own row: no stream keeps which group was first."""
     if groups is None or not groups.has_rule:
         return
     if groups.group_of == "item":

@@ -46,13 +46,10 @@ def require_no_database(output: Path) -> None:
 
 
 def require_not_read(output: Path | None, **read: str | Path | None) -> None:
-    """Check that an output is none of the files that its command reads, before anything is spent.
+    """Check that an output (None writes none) is none of the files that its command reads, before anything is spent.
 
-    Args:
-        output: the file to be written; None writes none.
-        read: what is read, by what it is called in the message (`ledger_file`, `state`, ...): a path, and what
-            databases keep beside it. For `events` it is anything that stands for files, and for `release` a release
-            with its metadata. None is not read.
+    What is `read` is given by what messages call it (`ledger_file`, `state`, ...): a path, and what databases keep
+    beside it; `events` is anything that stands for files, `release` a release with its metadata, None is not read.
 
     Raises:
         InputError: it is one of them, however it is spelled and whatever links lead to it.

@@ -262,12 +262,10 @@ def dot(x: float, y: float, shade: str) -> str:
 
 
 def cells(values: Floats, breaks: Sequence[float], strength: Floats) -> str:
-    """A table of values as cells that fill the stretched square: colours by `breaks`, fainter by `strength` (0 to 1).
+    """A table of values as cells that fill the stretched square; its first row is at the bottom.
 
-    Args:
-        values: one row for each row of cells, the first at the bottom; not a number where there is no cell.
-        breaks: where the next colour begins, at most seven.
-        strength: the opacity of each cell.
+    There is no cell where a value is not a number. The next colour begins at each of at most seven `breaks`; `strength`
+    is the opacity of each cell.
     """
     tall, wide = values.shape
     drawn: dict[tuple[int, float], list[str]] = {}

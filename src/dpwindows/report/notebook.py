@@ -82,12 +82,9 @@ def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 
 
 def forecast_html(entries: Sequence[Mapping[str, Any]], confidence: float | None = None, *, said: str = "") -> str:
-    """A forecast: a table of errors, and bars that show each beside the least that is known to be possible.
+    """A forecast, as plain values: a table of errors, and bars that show each beside the least known to be possible.
 
-    Args:
-        entries: the entries of a plan's forecast, as plain values.
-        confidence: of the intervals, where it is known.
-        said: a sentence before the table.
+    `confidence` is that of the intervals, where it is known; `said` a sentence before the table.
     """
     names = [measure_text(row) + each(row) for row in entries]
     body = (f"<p>{escape(said)}</p>" if said else "") + forecast_grid(entries, confidence)

@@ -80,14 +80,10 @@ class Band:
 
 
 def follow(by_end: FloatArray, moves: Mapping[int, FloatArray]) -> FloatArray:
-    """Moves of windows of some lengths, handed on to windows of lengths between and beside them.
+    """Moves of windows of some lengths, by last step, handed on to windows of lengths between and beside them.
 
     Errors of windows that nearly coincide are nearly the same, so what another family tells of the error of one helps
     the others.
-
-    Args:
-        by_end: the table.
-        moves: for some lengths, how far the windows of that length were moved, by last step.
     """
     steps, longest = by_end.shape
     known = sorted(moves)
@@ -155,16 +151,9 @@ def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:
 
 
 def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_steps: IntArray, shortest: int) -> bool:
-    """Mend the inequalities of windows that end with some steps and have every second length, from `shortest` on.
+    """Mend the inequalities of windows of every second length from `shortest` (2 or 3) on; whether any did not hold.
 
-    Args:
-        counts: the windows that end with these steps, and those that end one step earlier.
-        give: how far each may move.
-        last_steps: the steps.
-        shortest: 2 or 3.
-
-    Returns:
-        Whether any of them did not hold.
+    Given are the windows that end with these steps and those that end one step earlier, and how far each may move.
     """
     longest = min(counts[0].shape[1], int(last_steps[-1]))
     lengths = np.arange(shortest, longest + 1, 2)

@@ -85,10 +85,7 @@ def raise_parts(distinct: Sequence[tuple[Series, float]]) -> None:
     """Bring distinct counts nearer, in place, to being no more than any sum over parts: inexact parts are raised.
 
     For each window the least sum over windows that together hold it is found. What the window has beyond that is shared
-    out between it and them by their squared errors, so that exact counts hardly move.
-
-    Args:
-        distinct: distinct counts, each with its mean squared error.
+    out between it and them by their mean squared errors, so that exact counts hardly move.
     """
     # Errors of a huge budget are 0 in floating point; what is owed is then shared out alike.
     parts, errors = [one for one, _ in distinct], np.array([max(error, _EXACT) for _, error in distinct])

@@ -26,13 +26,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
 from dpwindows.release.consistency.families import Family, Known, family_of, known_of
 from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start
-from dpwindows.release.consistency.series import (
-    Series,
-    finder,
-    lower_to_overlaps,
-    lower_to_sums,
-    raise_parts,
-)
+from dpwindows.release.consistency.series import Series, finder, lower_to_overlaps, lower_to_sums, raise_parts
 from dpwindows.release.consistency.smoothing import Smoothed
 
 if TYPE_CHECKING:
@@ -52,15 +46,10 @@ Table = Band | Series
 def consistent_counts(
     plan: Planned, estimates: Sequence[FloatArray], progress: Callable[[float], None] = lambda done: None
 ) -> list[IntArray] | None:
-    """The consistent number of every released estimate; each group agrees with itself.
+    """The consistent number of every estimate of a plan, in the order asked; each group agrees with itself.
 
-    Args:
-        plan: what was asked.
-        estimates: the estimates of every measure of every query, in the order asked, as released.
-        progress: called with how many numbers were done since the last call.
-
-    Returns:
-        Whole numbers, shaped as the estimates; None where there are too many sums of parts to look at.
+    They are whole, and shaped as the estimates; None where there are too many sums of parts to look at. `progress` is
+    called with how many numbers were done since the last call.
     """
     left, found = iter(estimates), dict[int, list[list[IntArray]]]()
     given = [[next(left) for _ in allotment.query.measures] for allotment in plan.allotments]
@@ -81,11 +70,7 @@ def consistent_counts(
 
 
 def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
-    """The consistent numbers of every measure of families of one group.
-
-    Raises:
-        OverflowError: there are too many sums of parts to look at.
-    """
+    """The consistent numbers of all measures of families of one group; `OverflowError` where sums are too many."""
     tables, errors = _tables(families, steps)
     raise_parts([(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1])
     order = [tables[at] for at in np.argsort(errors, kind="stable")]

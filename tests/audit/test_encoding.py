@@ -14,7 +14,8 @@ from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import audit_encoding, audit_exactly, large_logs
 from dpwindows.kernel import designs
-from tests.audit.asked import UNITS, plan_of
+from tests.audit.asked import UNITS
+from tests.plans import plan_of
 
 FAMILIES: tuple[WindowFamily | Query, ...] = (Cumulative(), Rolling(3).at_least(1, 2), AnyWindow(2))
 

@@ -53,7 +53,8 @@ from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scal
 from dpwindows.strategies.strategy import PrescribedScale
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
-from tests.audit.asked import BUDGETS, UNITS, plan_of
+from tests.audit.asked import BUDGETS, UNITS
+from tests.plans import plan_of
 from tests.single_item import all_logs, differences
 
 FAMILIES: tuple[WindowFamily, ...] = (Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(), AnyWindow(2))

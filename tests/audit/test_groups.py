@@ -38,9 +38,9 @@ from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.measure import Measurement
 from tests.audit.asked import BUDGETS, half_again, scaled
-from tests.audit.asked import plan_of as asked_plan
 from tests.grouped_logs import grouped_events
 from tests.kernel.test_groups import CASES, asked, truth
+from tests.plans import plan_of as asked_plan
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 

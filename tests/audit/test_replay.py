@@ -28,8 +28,8 @@ from dpwindows.kernel.designs import Design
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
 from tests.audit.asked import BUDGETS, UNITS, Ints, scaled
-from tests.audit.asked import plan_of as asked_plan
 from tests.count.one_engine import shared
+from tests.plans import plan_of as asked_plan
 
 QUIET = EngineSettings(progress=False)
 SHARED = Pair((0, 2, 1, 0, 0, 0), (0, 1, 1, 0, 0, 0))

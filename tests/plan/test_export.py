@@ -29,6 +29,7 @@ from dpwindows.errors import InputError
 from dpwindows.plan.export import export_plan
 from dpwindows.plan.plan import Plan
 from tests.end_to_end.command_line import run
+from tests.plans import plan_of
 
 THIRD_PARTY = Path(__file__).with_name("third_party.py")
 UNITS: list[Unit] = [EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove()]
@@ -183,14 +184,7 @@ def test_a_third_party_recomputes_the_sensitivity_in_all_groups_together(
 
 
 def test_time_compression_states_its_bias(tmp_path: Path) -> None:
-    plan = Plan(
-        [AnyWindow()],
-        timeline=Timeline.of_steps(8),
-        unit=ItemAddRemove(),
-        budget=PureDP(0.5),
-        strategy="paper",
-        singleton=True,
-    )
+    plan = plan_of(AnyWindow(), steps=8, unit=ItemAddRemove(), budget=PureDP(0.5), strategy="paper", singleton=True)
     (tmp_path / "plan.npz").write_bytes(export_plan(plan))
     (one,) = third_party(tmp_path / "plan.npz", ItemAddRemove(), 1)
     assert one["strategy"] == "compressed(paper)"

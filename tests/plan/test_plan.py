@@ -34,6 +34,7 @@ from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.search.noise_scales import design_law
+from tests.plans import plan_of
 from tests.single_item import TableAnswers
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
@@ -44,9 +45,7 @@ SEVERAL: list[Query | WindowFamily] = [Rolling(3).at_least(1, 3), Cumulative(), 
 def plan(
     queries: list[Any] | None = None, steps: int = 10, unit: Unit = EVENT, budget: Budget | None = None, **named: Any
 ) -> Plan:
-    return Plan(
-        queries or [Rolling(3)], timeline=Timeline.of_steps(steps), unit=unit, budget=budget or PureDP(1.0), **named
-    )
+    return plan_of(queries or [Rolling(3)], steps=steps, unit=unit, budget=budget or PureDP(1.0), **named)
 
 
 # --- One budget -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from dpwindows.count.sources.files import files_of, first_bytes
-from dpwindows.durable import same_file
+from dpwindows.durable import SQLITE, same_file
 from dpwindows.errors import InputError
 
 # What databases keep beside their file: logs and journals that hold part of the content, and locks.
@@ -38,7 +38,7 @@ def require_no_database(output: Path) -> None:
             head = first_bytes(part, 16) if part.is_file() else b""
         except OSError:
             continue
-        if head == b"SQLite format 3\0" or head[8:12] == b"DUCK":
+        if head == SQLITE or head[8:12] == b"DUCK":
             raise InputError(
                 f"{part} is a database, and no output replaces one, with --force neither: it may be a ledger, a "
                 "stream's state or a log. Name another output"

@@ -8,21 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
+import dpwindows as dw
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.kernel.accounting import Law
 
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
+BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), dw.ZCDP(0.5))
 
 Ints = NDArray[np.int64]
 # As `draw_noise` of the kernel: of a law, a scale and a count.

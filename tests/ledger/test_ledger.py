@@ -21,16 +21,7 @@ import pytest
 
 import dpwindows as dw
 import dpwindows.count.counting
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-)
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError

@@ -133,7 +133,9 @@ class _Drawer:
         """One small chart a group, all with the same scale."""
         groups: dict[str, list[Series]] = {}
         for one in grouped:
-            groups.setdefault(_group(one), []).append(one)
+            groups.setdefault(", ".join(f"{name} {value}" for name, value in one.groups if value != ALL), []).append(
+                one
+            )
         drawn = {words: several[: len(COLOURS)] for words, several in list(groups.items())[:_MOST_GROUPS]}
         axis = self._axis([one for several in drawn.values() for one in several])
         panels = [self._over_time(several, words, axis, heading=True, height=140) for words, several in drawn.items()]
@@ -277,10 +279,6 @@ def _counted(several: Sequence[Series]) -> str:
     if len(several) > 1:
         return "Items seen"
     return "Distinct items" if several[0].distinct else f"Items seen {several[0].label}"
-
-
-def _group(one: Series) -> str:
-    return ", ".join(f"{name} {value}" for name, value in one.groups if value != ALL)
 
 
 def _left_out(more: int, what: str) -> list[str]:

@@ -39,13 +39,9 @@ _MOST_REPORTED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingAudit(Findings):
-    """What the mechanism encodes on large logs.
+    """What the mechanism encodes on large logs, of up to `largest` items; `logs` and pairs of `neighbours` are counts.
 
-    Attributes:
-        logs: how many large logs it encoded.
-        largest: the most items in one of them.
-        neighbours: how many pairs of neighbours were put on top of one.
-        faults: what was not as it must be, one sentence each, at most twenty.
+    `faults` is what was not as it must be, one sentence each, at most twenty.
     """
 
     logs: int

@@ -68,14 +68,9 @@ class NoiseUnderTest:
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseAudit(Findings):
-    """What the noise looks like.
+    """What the noise looks like: `faults` are the tests that found something, `least` is the nearest to it.
 
-    Attributes:
-        measurements: what was tested.
-        tests: how many tests there were.
-        error: the probability with which honest noise is found fault with, over all tests.
-        faults: the tests that found something.
-        least: the test with the smallest chance.
+    `error` is the probability with which honest noise is found fault with, over all `tests` of the `measurements`.
     """
 
     measurements: tuple[NoiseUnderTest, ...]

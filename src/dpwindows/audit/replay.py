@@ -49,14 +49,10 @@ _MOST_REPORTED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayAudit(Findings):
-    """What differed between neighbours under one noise.
+    """What differed between neighbours under one noise, for `pairs` of them, for which `draws` numbers were drawn.
 
-    Attributes:
-        pairs: how many pairs were released.
-        draws: how many numbers were drawn for them.
-        of_certified: the furthest that a neighbour moved a measurement, over what its certificate allows (the norm; for
-            Gaussian noise its square).
-        faults: what differed and must not, one sentence each, at most twenty.
+    `of_certified` is the furthest that a neighbour moved a measurement, over what its certificate allows (the norm; for
+    Gaussian noise its square). `faults` is what differed and must not, one sentence each, at most twenty.
     """
 
     pairs: int

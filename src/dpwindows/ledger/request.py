@@ -31,15 +31,12 @@ class Request:
     """One release, or one stream, as a ledger sees it.
 
     Attributes:
-        kind: `release` for a batch, `stream` for continual release.
         asked: what is published and how, as plain JSON values, in a canonical form: windows, measures, strategy and
             all else that shapes the output. Budget, unit, timeline and columns need not be repeated.
         budget: what it spends, a stream over its whole life.
-        unit: the unit of privacy it protects.
-        timeline: its public range and step. A stream without end gives any timeline with its start, step and zone.
+        timeline: its public range and step. A stream without end (`endless`) gives any with its start, step and zone.
         columns: how rows of the log are read: all of it, for a row that is read in two ways may count twice.
         singleton: whether its guarantee rests on the public promise of at most one event a step.
-        endless: True for a stream without end.
     """
 
     kind: Kind

@@ -36,12 +36,7 @@ _FEW = 40
 
 @dataclass(frozen=True)
 class Axis:
-    """What a direction of a chart stands for.
-
-    Attributes:
-        low, high: the values at its two ends.
-        marks: values with the text that stands at them.
-    """
+    """A direction of a chart: the values at its two ends, and those that are marked, with their text."""
 
     low: float
     high: float

@@ -33,14 +33,10 @@ _FAINT = (1.0, 0.6, 0.25)
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart of a figure: over time, over length, or a map of both.
+    """One chart of a figure: `along` is time, length or both; what the chart says is of the last window.
 
-    Attributes:
-        chart: what is drawn; what it says is of the last window.
-        series: places of its series among all that are packed.
-        along: `time`, `length` or `both`.
-        heading: whether the chart's own title stands above it.
-        choice: one of several that a reader picks from; None if it always stands there.
+    `series` are the places of its series among all that are packed. `heading` tells whether the chart's own title
+    stands above it; with a `choice` it is one of several that a reader picks from.
     """
 
     chart: Chart

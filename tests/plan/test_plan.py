@@ -36,7 +36,7 @@ SEVERAL: list[Query | WindowFamily] = [Rolling(3).at_least(1, 3), Cumulative(), 
 def plan(
     queries: list[Any] | None = None, steps: int = 10, unit: Unit = EVENT, budget: Budget | None = None, **named: Any
 ) -> Plan:
-    return plan_of(queries or [Rolling(3)], steps=steps, unit=unit, budget=budget or PureDP(1.0), **named)
+    return plan_of(*(queries or [Rolling(3)]), steps=steps, unit=unit, budget=budget or PureDP(1.0), **named)
 
 
 # --- One budget -------------------------------------------------------------------------------------------------------

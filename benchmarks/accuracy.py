@@ -37,7 +37,7 @@ from dpwindows.demo import write_flights
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure
 from dpwindows.release.run import draw_estimates
-from dpwindows.report.charts import COLOURS, Chart, dot, names, picture, powers
+from dpwindows.report.charts import COLOURS, Chart, picture
 
 YEAR = dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York")
 APPROXIMATE, PURE = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)
@@ -211,6 +211,8 @@ def together_plan(lengths: Sequence[int]) -> dw.Plan:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw the table as a chart on a logarithmic scale."""
+    from log_axes import dot, names, powers
+
     kinds = {who: [row[figure] for row in rows] for figure, who in WHO.items()}
     x = powers(error for errors in kinds.values() for error in errors if error)
     y = names([row["name"] for row in rows])

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from log_axes import dot, powers
 
 from dpwindows.ask.privacy import ApproxDP, EventLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.report.charts import COLOURS, Chart, dot, path, picture, powers
+from dpwindows.report.charts import COLOURS, Chart, path, picture
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
 

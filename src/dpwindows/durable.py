@@ -30,6 +30,8 @@ except ImportError:  # pragma: no cover - not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 _DRAFT_BYTES = 8
+# How every database of SQLite begins.
+SQLITE = b"SQLite format 3\0"
 
 
 class UnsettledError(EngineError):

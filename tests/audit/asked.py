@@ -9,30 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpwindows as dw
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
-from dpwindows.ask.queries import Query, WindowFamily
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.kernel.accounting import Law
 
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
+BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), dw.ZCDP(0.5))
 
 Ints = NDArray[np.int64]
 # As `draw_noise` of the kernel: of a law, a scale and a count.
 Draw = Callable[..., Ints]
-
-
-def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int, **more: Any) -> dw.Plan:
-    return dw.Plan(list(queries), timeline=dw.Timeline.of_steps(steps), unit=unit, budget=budget, **more)
 
 
 def scaled(factor: float) -> Callable[[Draw], Draw]:

@@ -25,7 +25,8 @@ from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.release import run as release
-from tests.audit.asked import Draw, every_second_call_again, first_again, plan_of, scaled, without_the_first
+from tests.audit.asked import Draw, every_second_call_again, first_again, scaled, without_the_first
+from tests.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 

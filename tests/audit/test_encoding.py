@@ -14,7 +14,8 @@ from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import audit_encoding, audit_exactly, large_logs
 from dpwindows.kernel import designs
-from tests.audit.asked import UNITS, plan_of
+from tests.audit.asked import UNITS
+from tests.plans import plan_of
 
 FAMILIES: tuple[WindowFamily | Query, ...] = (Cumulative(), Rolling(3).at_least(1, 2), AnyWindow(2))
 
@@ -97,7 +98,7 @@ def test_an_encoding_that_depends_on_the_data_is_found(wrong: str, monkeypatch: 
     found = audit_encoding(plan)
     assert found.verdict == "depends on the data"
     assert 0 < len(found.faults) <= 20
-    assert found.to_dict()["faults"] == list(found.faults)
+    assert found.to_dict()["faults"] == found.faults
 
 
 def test_neighbours_that_are_too_far_apart_on_top_of_a_large_log_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,17 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
+import dpwindows as dw
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.audit import Pair, audit_exactly, audit_measurements
 from dpwindows.audit.losses import (
@@ -53,7 +44,8 @@ from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scal
 from dpwindows.strategies.strategy import PrescribedScale
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
-from tests.audit.asked import BUDGETS, UNITS, plan_of
+from tests.audit.asked import BUDGETS, UNITS
+from tests.plans import plan_of
 from tests.single_item import all_logs, differences
 
 FAMILIES: tuple[WindowFamily, ...] = (Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(), AnyWindow(2))
@@ -134,7 +126,7 @@ def test_the_worst_pair_is_the_worst_of_an_independent_enumeration(unit: Unit, t
         for strategy in BATCH.values():
             if (design := strategy(problem)) is None:
                 continue
-            budget: Budget = ZCDP(1.0) if law == GAUSSIAN else PureDP(1.0)
+            budget: Budget = dw.ZCDP(1.0) if law == GAUSSIAN else PureDP(1.0)
             found = audit_measurements([Measurement(design, law, 1.0)], budget, unit)
             moved = probe([Measurement(design, law, 1.0)]).moved(found.worst)
             reached = mu_squared(moved) if law == GAUSSIAN else pure_epsilon(moved)
@@ -290,7 +282,7 @@ def test_laplace_noise_that_is_not_pure_is_judged_by_the_largest_squares() -> No
     ("measurements", "budget"),
     [
         ([first_or_rest(GAUSSIAN, 20.0)], PureDP(1.0)),
-        ([first_or_rest(LAPLACE, 3.0)], ZCDP(0.6)),
+        ([first_or_rest(LAPLACE, 3.0)], dw.ZCDP(0.6)),
         ([first_or_rest(LAPLACE, 300.0), first_or_rest(GAUSSIAN, 300.0)], ApproxDP(1.0, 1e-6)),
         ([], PureDP(1.0)),
     ],
@@ -318,7 +310,7 @@ def test_what_is_no_linear_map_is_refused() -> None:
 
 
 def test_what_is_too_large_to_be_read_is_refused() -> None:
-    plan = plan_of(AnyWindow(), unit=EventLevel(), budget=ZCDP(1.0), steps=120)
+    plan = plan_of(AnyWindow(), unit=EventLevel(), budget=dw.ZCDP(1.0), steps=120)
     with pytest.raises(InputError, match="fewer steps"):
         audit_exactly(plan)
 
@@ -407,9 +399,9 @@ def test_a_picture_shows_both_logs_and_where_they_differ() -> None:
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-@pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
+@pytest.mark.parametrize("budget", [PureDP(1.0), dw.ZCDP(0.5)], ids=lambda budget: budget.kind)
 def test_the_search_finds_what_enumeration_does(unit: Unit, budget: Budget) -> None:
-    power = 2 if isinstance(budget, ZCDP) else 1
+    power = 2 if isinstance(budget, dw.ZCDP) else 1
     for window in (Cumulative(), Rolling(3).at_least(2), AnyWindow()):
         plan = plan_of(window, unit=unit, budget=budget, steps=6)
         mechanism = probe(plan.measurements)
@@ -423,14 +415,14 @@ def test_the_search_finds_what_enumeration_does(unit: Unit, budget: Budget) -> N
 
 
 def test_long_horizons_are_searched_and_say_so() -> None:
-    plan = plan_of(Rolling(7).at_least(2), unit=ItemLevel(), budget=ZCDP(0.5), steps=30)
+    plan = plan_of(Rolling(7).at_least(2), unit=ItemLevel(), budget=dw.ZCDP(0.5), steps=30)
     found = audit_exactly(plan)
     assert not found.exhaustive
     assert found.verdict == "within the claim"
     assert found.of_certified > 0.8
     assert "search" in found.to_dict()["compared"]
     halved = [replace(one.measurement, scale=one.measurement.scale / 2) for one in plan.allotments]
-    assert audit_measurements(halved, ZCDP(0.5), ItemLevel()).verdict == "beyond the claim"
+    assert audit_measurements(halved, dw.ZCDP(0.5), ItemLevel()).verdict == "beyond the claim"
 
 
 # --- Losses ---------------------------------------------------------------------------------------------------------

@@ -15,15 +15,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import dpwindows as dw
-from dpwindows.ask.privacy import (
-    ZCDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    PureDP,
-    Unit,
-)
+from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import Pair, audit_replay, large_logs
 from dpwindows.audit.neighbours import changes
@@ -36,8 +28,8 @@ from dpwindows.kernel.designs import Design
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
 from tests.audit.asked import BUDGETS, UNITS, Ints, scaled
-from tests.audit.asked import plan_of as asked_plan
 from tests.count.one_engine import shared
+from tests.plans import plan_of as asked_plan
 
 QUIET = EngineSettings(progress=False)
 SHARED = Pair((0, 2, 1, 0, 0, 0), (0, 1, 1, 0, 0, 0))
@@ -76,7 +68,7 @@ def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget
     found = audit_replay(plan, [SHARED], made_up=2)
     assert found.verdict == "nothing but noise", found.faults
     assert found.pairs == 6
-    assert 0 < found.reached <= 1
+    assert 0 < found.of_certified <= 1
     designs = [one.measurement.design for one in plan.allotments]
     assert found.draws == found.pairs * sum(design.rows * len(design.problem.thresholds) for design in designs)
 
@@ -99,7 +91,7 @@ def test_streams_of_neighbours_differ_in_nothing_but_noise(unit: Unit) -> None:
     plan = dw.StreamPlan([Rolling(2).at_least(1, 2), Cumulative()], horizon=6, unit=unit, budget=ZCDP(0.5))
     found = audit_replay(plan, [SHARED], made_up=1)
     assert found.verdict == "nothing but noise", found.faults
-    assert found.reached > 0
+    assert found.of_certified > 0
 
 
 # --- Ways a release is made -----------------------------------------------------------------------------------------
@@ -174,7 +166,7 @@ def test_neighbours_from_any_source_differ_in_nothing_but_noise(source: str, uni
     more = {"table": "events"} if source in ("sqlite", "duckdb") else {}
     found = compared(plan, lambda log, name: SOURCES[source](log, tmp_path / f"{name}.{source}"), **more)
     assert not found.faults
-    assert 0 < found.reached <= 1
+    assert 0 < found.of_certified <= 1
 
 
 def test_neighbours_through_ledgers_differ_in_nothing_but_noise(tmp_path: Path) -> None:
@@ -479,4 +471,4 @@ def test_what_is_published_is_compared_piece_by_piece() -> None:
 def test_findings_are_plain_values() -> None:
     told = audit_replay(plan_of(), [SHARED]).to_dict()
     assert told["verdict"] == "nothing but noise"
-    assert told["faults"] == []
+    assert told["faults"] == ()

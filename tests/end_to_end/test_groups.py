@@ -199,7 +199,7 @@ def test_a_plan_file_keeps_groups(log: Path, tmp_path: Path) -> None:
     saved, out = tmp_path / "plan.toml", tmp_path / "out.parquet"
     asked = ("--window", "cumulative", *LISTS, "--totals", "0.25", *EVENT)
     run("plan", *DATA[4:], *asked, "--save", saved).must_work()
-    assert dw.Plan.from_file(saved).by == {"country": ["US", "DE", "NA"]}
+    assert dw.Plan.from_file(saved).to_dict()["by"] == {"country": ["US", "DE", "NA"]}
     run("release", log, *DATA[:4], "--plan", saved, "-o", out).must_work()
     assert dw.Release.load(out).metadata["groups"]["columns"] == [{"name": "country", "values": ["US", "DE", "NA"]}]
     line = ("--by", "country", "--values", "US")

@@ -1,13 +1,17 @@
-"""Requests that ledger tests spend for."""
+"""Ledgers for tests, the requests that they spend for, and edits that no ledger makes."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
-from dpwindows.ask.privacy import Budget, EventLevel, Unit
+from dpwindows.ask.privacy import Budget, EventLevel, PureDP, Unit
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import EventColumns
+from dpwindows.ledger.ledger import Ledger
 from dpwindows.ledger.request import Request
 
 
@@ -33,3 +37,15 @@ def request(
         timeline=timeline or Timeline(start, start + 1 if end is None else end, 1),
         **values,
     )
+
+
+def make(path: Path, budget: Budget | None = None, unit: Unit | None = None, dataset: str = "d", **more: Any) -> Ledger:
+    """A new dataset, by default of epsilon = 1 at event level."""
+    return Ledger.create(path, dataset, budget=budget or PureDP(1.0), unit=unit or EventLevel(), **more)
+
+
+def edit(path: Path, *statements: str) -> None:
+    """Change a file by SQL."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)

@@ -13,12 +13,12 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError, OverBudgetError
 from dpwindows.ledger.book import Book, Entry
 from dpwindows.ledger.ledger import Ledger
-from tests.ledger.requests import request
+from tests.ledger.requests import make, request
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger.create(tmp_path / "ledger.db", "d", budget=PureDP(1.0), unit=EventLevel(), singleton=True)
+    return make(tmp_path / "ledger.db", singleton=True)
 
 
 def test_a_page_shows_what_is_spent_and_left_from_the_first_day_on(ledger: Ledger) -> None:

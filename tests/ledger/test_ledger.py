@@ -21,34 +21,21 @@ import pytest
 
 import dpwindows as dw
 import dpwindows.count.counting
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from tests.counting import count_events
-from tests.ledger.requests import request
+from tests.ledger.requests import edit, make, request
 from tests.patience import PATIENCE
+from tests.plans import plan_of
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
-
-
-def make(path: Path, budget: Budget | None = None, unit: Unit | None = None, **changes: Any) -> Ledger:
-    return Ledger.create(path, "d", budget=budget or PureDP(1.0), unit=unit or EventLevel(), **changes)
 
 
 def test_the_class_opens_a_dataset_that_is_there(tmp_path: Path) -> None:
@@ -322,15 +309,11 @@ def foreign_files(folder: Path) -> Iterator[tuple[Path, str]]:
     (folder / "text").write_text("not a ledger " * 500)
     (folder / "short").write_bytes(b"SQLite format 3\0")
     (folder / "empty").touch()
-    with sqlite3.connect(folder / "sqlite") as other:
-        other.execute("CREATE TABLE datasets (name TEXT)")
-        other.execute("PRAGMA journal_mode = WAL")
-    other.close()
+    edit(folder / "sqlite", "CREATE TABLE datasets (name TEXT)")
+    edit(folder / "sqlite", "PRAGMA journal_mode = WAL")
     duckdb.connect(str(folder / "duckdb")).execute("CREATE TABLE t AS SELECT 1").close()
     make(folder / "newer")
-    with sqlite3.connect(folder / "newer") as newer:
-        newer.execute(f"PRAGMA user_version = {ledger_store.KIND.version + 1}")
-    newer.close()
+    edit(folder / "newer", f"PRAGMA user_version = {ledger_store.KIND.version + 1}")
     (folder / "folder").mkdir()
     said = {"newer": "newer dpwindows", "folder": "no ledger|not a file", "short": "not a"}
     for name in ("text", "short", "empty", "sqlite", "duckdb", "newer", "folder"):
@@ -348,8 +331,6 @@ def test_a_foreign_newer_or_broken_file_is_refused_and_not_touched(tmp_path: Pat
         assert before == (file.read_bytes() if file.is_file() else None)
     with pytest.raises(InputError, match=r"no ledger .* create"):
         Ledger.open(tmp_path / "missing", "d")
-    with pytest.raises(InputError, match="folder"):
-        make(tmp_path / "missing" / "ledger.db")
 
 
 def test_creation_goes_on_where_a_crash_left_an_empty_file(path: Path) -> None:
@@ -417,12 +398,9 @@ def test_an_edited_record_is_noticed(path: Path) -> None:
         "UPDATE releases SET entry = 2",
         "UPDATE releases SET content = x'00'",
     ]
-    for edit in edits:
+    for statement in edits:
         path.write_bytes(whole)
-        other = sqlite3.connect(path)
-        other.execute(edit)
-        other.commit()
-        other.close()
+        edit(path, statement)
         with pytest.raises(EngineError, match="damaged"):
             _everything(Ledger.open(path, "d"))
 
@@ -567,12 +545,8 @@ def _require(condition: bool) -> None:
 
 
 def plan(budget: float = 0.25, *, window: dw.Rolling | None = None, steps: int = 4) -> dw.Plan:
-    return dw.Plan(
-        window or dw.Rolling(2),
-        timeline=dw.Timeline(0, steps, 1),
-        unit=dw.EventLevel(),
-        budget=dw.PureDP(budget),
-        strategy="direct",
+    return plan_of(
+        window or dw.Rolling(2), steps=steps, unit=dw.EventLevel(), budget=dw.PureDP(budget), strategy="direct"
     )
 
 

@@ -11,17 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    parse_unit,
-)
+import dpwindows as dw
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemLevel, ItemPerPeriod, PureDP, parse_unit
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import to_microseconds
 from dpwindows.count.query.step_map import StepMap, instant_map, wall_map
@@ -41,16 +32,16 @@ def spans(draw: st.DrawFn) -> Span:
     return Span(start, end)
 
 
-charges = st.sampled_from([PureDP(0.1), PureDP(0.25), ZCDP(0.01), ApproxDP(0.2, 1e-8)])
+charges = st.sampled_from([PureDP(0.1), PureDP(0.25), dw.ZCDP(0.01), ApproxDP(0.2, 1e-8)])
 
 
 @given(
-    st.sampled_from([PureDP(1.0), ZCDP(1.0), ApproxDP(1.0, 1e-6)]),
+    st.sampled_from([PureDP(1.0), dw.ZCDP(1.0), ApproxDP(1.0, 1e-6)]),
     st.lists(st.tuples(charges, spans()), max_size=7),
     spans(),
 )
 def test_the_account_of_every_instant(total: Budget, placed: list[tuple[Budget, Span]], within: Span) -> None:
-    allowed = {PureDP: (PureDP,), ZCDP: (PureDP, ZCDP), ApproxDP: (PureDP, ApproxDP)}[type(total)]
+    allowed = {PureDP: (PureDP,), dw.ZCDP: (PureDP, dw.ZCDP), ApproxDP: (PureDP, ApproxDP)}[type(total)]
     counted = [Counted(Charge.of(budget), span) for budget, span in placed if isinstance(budget, allowed)]
     found = list(accounts(account_for(total), counted, within))
     assert (found[0][0].start, found[-1][0].end) == (within.start, within.end)
@@ -69,7 +60,7 @@ def test_the_account_of_every_instant(total: Budget, placed: list[tuple[Budget, 
 
 
 def test_order_matters_where_rho_is_converted() -> None:
-    pure, rho = Charge.of(PureDP(0.2)), Charge.of(ZCDP(0.001))
+    pure, rho = Charge.of(PureDP(0.2)), Charge.of(dw.ZCDP(0.001))
     total = account_for(ApproxDP(1.0, 1e-6))
     for order in ([pure, rho, pure], [rho, pure, pure], [pure, pure, rho]):
         wanted = total
@@ -97,7 +88,7 @@ def test_items_count_everywhere_and_streams_for_ever() -> None:
     place = {"start": 10, "end": None, "longest": 1, "clock": ["integer", "t"]}
     assert span_of(place, EventLevel()) == Span(10, None)
     assert span_of(place, ItemLevel()) == EVERYWHERE
-    assert span_of(place, ItemAddRemove()) == EVERYWHERE
+    assert span_of(place, dw.ItemAddRemove()) == EVERYWHERE
 
 
 # All logs of one or two items over three steps with up to two occurrences in each, as neighbours see them.

@@ -11,12 +11,7 @@ import dpwindows as dw
 from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod, Unit
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.request import implies, require_unit
-from tests.ledger.requests import request
-
-
-def make(path: Path, **changes: Any) -> dw.Ledger:
-    values: dict[str, Any] = {"budget": dw.PureDP(1.0), "unit": dw.EventLevel()} | changes
-    return dw.Ledger.create(path, "d", **values)
+from tests.ledger.requests import make, request
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
-from dpwindows.ask.privacy import EventLevel, PureDP
+from dpwindows.ask.privacy import PureDP
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger, datasets
-from tests.ledger.requests import request
+from tests.ledger.requests import edit, make, request
 
 
 @pytest.fixture
@@ -18,20 +17,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
-def make(path: Path, dataset: str) -> Ledger:
-    return Ledger.create(path, dataset, budget=PureDP(1.0), unit=EventLevel())
-
-
 def test_a_dataset_that_is_not_there_is_refused_with_those_that_are(path: Path) -> None:
     for name in ("flights", "visits"):
-        make(path, name)
+        make(path, dataset=name)
     assert datasets(path) == ["flights", "visits"]
     with pytest.raises(InputError, match=r"has no dataset 'vists'; it has 'flights', 'visits': make one with"):
         Ledger.open(path, "vists")
 
 
 def test_a_book_lists_the_stored_release_or_the_step_of_each_entry(path: Path) -> None:
-    ledger = make(path, "d")
+    ledger = make(path)
     numbers = [ledger.spend(request(PureDP(0.1)), fingerprint="f") for _ in range(2)]
     streams = ledger.spend(request(PureDP(0.1), kind="stream"), state="s", token="t0")
     ledger.store(numbers[1], "a-release", b"{}")
@@ -46,20 +41,13 @@ def test_a_book_lists_the_stored_release_or_the_step_of_each_entry(path: Path) -
     assert [one.get("release_id", one.get("last_step")) for one in shown] == [None, "a-release", 3]
 
 
-def edit(path: Path, statement: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
-
-
 @pytest.mark.parametrize(
     "statement",
     ["UPDATE entries SET seal = CAST(seal AS BLOB)", "UPDATE entries SET number = 9e999"],
     ids=["seal", "number"],
 )
 def test_a_value_of_another_type_is_damage(path: Path, statement: str) -> None:
-    ledger = make(path, "d")
+    ledger = make(path)
     ledger.spend(request(PureDP(0.1)))
     edit(path, statement)
     with pytest.raises(EngineError, match="is damaged: a record does not carry its seal"):
@@ -67,7 +55,7 @@ def test_a_value_of_another_type_is_damage(path: Path, statement: str) -> None:
 
 
 def test_a_name_that_is_no_text_is_damage_and_no_missing_dataset(path: Path) -> None:
-    make(path, "flights")
+    make(path, dataset="flights")
     edit(path, "UPDATE datasets SET name = CAST(name AS BLOB)")
     with pytest.raises(EngineError, match="is damaged"):
         datasets(path)
@@ -77,7 +65,7 @@ def test_a_name_that_is_no_text_is_damage_and_no_missing_dataset(path: Path) -> 
 
 def test_a_dataset_that_a_damaged_index_does_not_find_is_damage(path: Path) -> None:
     """Nobody is told that it is not there, and makes it anew with a total of its own."""
-    make(path, "flights-of-2013")
+    make(path, dataset="flights-of-2013")
     whole = path.read_bytes()
     said = set()
     for at in [at for at in range(len(whole)) if whole.startswith(b"flights-of-2013", at)]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dpwindows.ask.privacy import EventLevel, PureDP
+from dpwindows.ask.privacy import PureDP
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
-from tests.ledger.requests import request
+from tests.ledger.requests import edit, make, request
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    made = Ledger.create(tmp_path / "ledger.db", "d", budget=PureDP(1.0), unit=EventLevel())
+    made = make(tmp_path / "ledger.db")
     made.spend(request(PureDP(0.1), kind="stream"), state="s", token="t0")
     return made
 
@@ -41,19 +40,15 @@ def test_nothing_is_done_by_what_a_ledger_says_that_others_may_write(ledger: Led
 
 @pytest.mark.parametrize("column", ["facts", "last_seal", "seal"])
 def test_text_that_is_none_is_damage(ledger: Ledger, column: str) -> None:
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute(f"UPDATE datasets SET {column} = CAST(x'ff' AS TEXT)")
-    connection.close()
+    edit(ledger.path, f"UPDATE datasets SET {column} = CAST(x'ff' AS TEXT)")
     with pytest.raises(EngineError, match="is damaged"):
         ledger.book()
 
 
-@pytest.mark.parametrize("edit", ["application_id = 7", "user_version = 0", "user_version = -1"])
-def test_a_ledger_with_another_mark_or_version_is_damaged(ledger: Ledger, edit: str) -> None:
+@pytest.mark.parametrize("mark", ["application_id = 7", "user_version = 0", "user_version = -1"])
+def test_a_ledger_with_another_mark_or_version_is_damaged(ledger: Ledger, mark: str) -> None:
     """Its tables are those of a ledger, so that it was one."""
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute(f"PRAGMA {edit}")
-    connection.close()
+    edit(ledger.path, f"PRAGMA {mark}")
     with pytest.raises(EngineError, match="is damaged"):
         ledger.book()
 

@@ -12,23 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
+import dpwindows as dw
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.plan.export import export_plan
 from dpwindows.plan.plan import Plan
 from tests.end_to_end.command_line import run
+from tests.plans import plan_of
 
 THIRD_PARTY = Path(__file__).with_name("third_party.py")
 UNITS: list[Unit] = [EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove()]
@@ -130,7 +122,7 @@ def test_filters_on_starts_and_ends(strategy: str, longest: int, shape: str, tmp
 
 @pytest.mark.parametrize("steps", [4, 40])
 def test_one_measurement_of_several_rolling_windows(steps: int, tmp_path: Path) -> None:
-    plan = planned([Rolling(3).at_least(1), Rolling(1).at_least(1)], EventLevel(), ZCDP(0.5), steps=steps)
+    plan = planned([Rolling(3).at_least(1), Rolling(1).at_least(1)], EventLevel(), dw.ZCDP(0.5), steps=steps)
     (tmp_path / "plan.npz").write_bytes(export_plan(plan))
     (one,) = third_party(tmp_path / "plan.npz", EventLevel(), 2, None if steps == 4 else 24)
     assert one["shape"] == "rolling together"
@@ -162,7 +154,7 @@ GROUPS: list[tuple[Unit, str, int | None]] = [
 
 
 @pytest.mark.quick(4)
-@pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
+@pytest.mark.parametrize("budget", [PureDP(1.0), dw.ZCDP(0.5)], ids=lambda budget: budget.kind)
 @pytest.mark.parametrize(("unit", "of", "limit"), GROUPS, ids=str)
 def test_a_third_party_recomputes_the_sensitivity_in_all_groups_together(
     unit: Unit, of: str, limit: int | None, budget: Budget, tmp_path: Path
@@ -178,19 +170,12 @@ def test_a_third_party_recomputes_the_sensitivity_in_all_groups_together(
         assert 0.4 * one["certified"] <= one["recomputed"] <= one["certified"] == measurement.certificate.bound
     if isinstance(budget, PureDP):
         assert sum(one["recomputed"] / one["scale"] for one in judged) <= budget.epsilon
-    if isinstance(budget, ZCDP):
+    if isinstance(budget, dw.ZCDP):
         assert sum(one["recomputed"] / one["scale"] ** 2 for one in judged) <= 2 * budget.rho
 
 
 def test_time_compression_states_its_bias(tmp_path: Path) -> None:
-    plan = Plan(
-        [AnyWindow()],
-        timeline=Timeline.of_steps(8),
-        unit=ItemAddRemove(),
-        budget=PureDP(0.5),
-        strategy="paper",
-        singleton=True,
-    )
+    plan = plan_of(AnyWindow(), steps=8, unit=ItemAddRemove(), budget=PureDP(0.5), strategy="paper", singleton=True)
     (tmp_path / "plan.npz").write_bytes(export_plan(plan))
     (one,) = third_party(tmp_path / "plan.npz", ItemAddRemove(), 1)
     assert one["strategy"] == "compressed(paper)"

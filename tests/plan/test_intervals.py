@@ -21,6 +21,7 @@ from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, L
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.intervals import half_width_factors
 from dpwindows.reading.lattice_noise import Noise, Sums
+from tests.plans import plan_of
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 SCALES = (0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3, 2.0, 2.7, 4.0, 6.0, 10.0)
@@ -111,13 +112,7 @@ def direct(law: Law) -> Allotment:
     unit, strategy = {
         CUBE: (dw.ItemLevel(), "joint-noise"), RANGE: (dw.ItemAddRemove(), "joint-noise")
     }.get(law, (dw.EventLevel(), "direct"))  # fmt: skip
-    plan = dw.Plan(
-        [dw.Tumbling(7).at_least(1).exactly(1)],
-        timeline=dw.Timeline.of_steps(42),
-        unit=unit,
-        budget=dw.PureDP(1.0),
-        strategy=strategy,
-    )
+    plan = plan_of(dw.Tumbling(7).at_least(1).exactly(1), steps=42, unit=unit, budget=dw.PureDP(1.0), strategy=strategy)
     return plan.allotments[0]
 
 
@@ -350,13 +345,7 @@ def draws_of(noise: Noise, count: int, rng: np.random.Generator) -> Values:
 def test_plans_cover_as_often_as_they_say(window: Any, unit: Unit, strategy: str, epsilon: float) -> None:
     """20,000 draws for some windows of each plan. A share of them is off by 0.9 points with probability below 1e-8."""
     budget = dw.PureDP(epsilon)
-    plan = dw.Plan(
-        [window.at_least(1).exactly(1)],
-        timeline=dw.Timeline.of_steps(STEPS),
-        unit=unit,
-        budget=budget,
-        strategy=strategy,
-    )
+    plan = plan_of(window.at_least(1).exactly(1), steps=STEPS, unit=unit, budget=budget, strategy=strategy)
     (allotment,) = plan.allotments
     made, rng = allotment.measurement, np.random.default_rng(3)
     noise = Noise(made.law, made.scale, made.design.rows if made.law in JOINT else 1)

@@ -18,6 +18,7 @@ from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
 from dpwindows.reading.reader import Weights
 from dpwindows.strategies import BATCH, STREAM
+from tests.plans import plan_of
 
 STEPS = 7
 FAMILIES: tuple[WindowFamily | Query, ...] = (
@@ -94,12 +95,6 @@ def test_of_grouped_steps_and_of_the_paper() -> None:
 
 
 def test_what_is_too_large_to_be_written_out_is_refused() -> None:
-    plan = Plan(
-        dw.AnyWindow(),
-        timeline=dw.Timeline.of_steps(120),
-        unit=dw.EventLevel(),
-        budget=dw.PureDP(1.0),
-        strategy="paper",
-    )
+    plan = plan_of(dw.AnyWindow(), steps=120, unit=dw.EventLevel(), budget=dw.PureDP(1.0), strategy="paper")
     with pytest.raises(InputError, match="is worked out for at most 4,096"):
         reading.of(plan.allotments[0].measurement.design).noise_weights({(1, 1): 1.0})

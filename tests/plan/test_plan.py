@@ -12,18 +12,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+import dpwindows as dw
 from dpwindows import reading
-from dpwindows.ask.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows
@@ -34,19 +25,18 @@ from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.search.noise_scales import design_law
+from tests.plans import plan_of
 from tests.single_item import TableAnswers
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
-BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
+BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), dw.ZCDP(0.5))
 SEVERAL: list[Query | WindowFamily] = [Rolling(3).at_least(1, 3), Cumulative(), AnyWindow(4).exactly(2)]
 
 
 def plan(
     queries: list[Any] | None = None, steps: int = 10, unit: Unit = EVENT, budget: Budget | None = None, **named: Any
 ) -> Plan:
-    return Plan(
-        queries or [Rolling(3)], timeline=Timeline.of_steps(steps), unit=unit, budget=budget or PureDP(1.0), **named
-    )
+    return plan_of(*(queries or [Rolling(3)]), steps=steps, unit=unit, budget=budget or PureDP(1.0), **named)
 
 
 # --- One budget -------------------------------------------------------------------------------------------------------
@@ -164,7 +154,7 @@ def test_the_error_that_is_forecast_is_the_error_that_is_made(budget: Budget) ->
 
 
 def test_noise_is_what_the_law_and_scale_make_it() -> None:
-    (allotment,) = plan([Rolling(3).exactly(2)], budget=ZCDP(0.5)).allotments
+    (allotment,) = plan([Rolling(3).exactly(2)], budget=dw.ZCDP(0.5)).allotments
     measurement = allotment.measurement
     wanted = 2 * reading.of(measurement.design).variance() * noise_variance(measurement.law, measurement.scale)
     assert np.allclose(allotment.variance(Measure("exactly", 2)), wanted)
@@ -173,14 +163,14 @@ def test_noise_is_what_the_law_and_scale_make_it() -> None:
 
 @pytest.mark.parametrize(("small", "large"), [(0.5, 1.0), (1.0, 10.0), (1e-3, 1e3)])
 def test_more_budget_means_less_error(small: float, large: float) -> None:
-    for make in (PureDP, ZCDP, lambda epsilon: ApproxDP(epsilon, 1e-6)):
+    for make in (PureDP, dw.ZCDP, lambda epsilon: ApproxDP(epsilon, 1e-6)):
         less, more = (plan(SEVERAL, budget=make(value)).forecast() for value in (large, small))
         assert all(one.rms < other.rms for one, other in zip(less, more, strict=True))
 
 
 def test_units_cost_what_they_promise() -> None:
     by_unit = {
-        unit.name: plan([Cumulative()], steps=60, unit=unit, budget=ZCDP(0.5)).forecast()[0].rms
+        unit.name: plan([Cumulative()], steps=60, unit=unit, budget=dw.ZCDP(0.5)).forecast()[0].rms
         for unit in (EVENT, ITEM, ADD_REMOVE)
     }
     assert by_unit["item-add-remove"] < by_unit["item"]
@@ -256,7 +246,7 @@ def test_unknown_criteria_are_refused(criterion: Any) -> None:
 
 def test_the_criterion_is_what_strategies_are_chosen_by() -> None:
     rms, largest = (
-        plan([Cumulative()], 80, ADD_REMOVE, ZCDP(0.5), criterion=criterion).forecast()[0]
+        plan([Cumulative()], 80, ADD_REMOVE, dw.ZCDP(0.5), criterion=criterion).forecast()[0]
         for criterion in ("rms", "max")
     )
     assert rms.rms <= largest.rms * (1 + 1e-9)
@@ -307,7 +297,7 @@ def test_nothing_asked_is_refused() -> None:
         Plan([], timeline=Timeline.of_steps(3), unit=EVENT, budget=PureDP(1.0))
 
 
-@pytest.mark.parametrize("budget", [PureDP(1e-14), ZCDP(1e-30), ApproxDP(1e-15, 1e-20)], ids=str)
+@pytest.mark.parametrize("budget", [PureDP(1e-14), dw.ZCDP(1e-30), ApproxDP(1e-15, 1e-20)], ids=str)
 def test_budgets_that_buy_nothing_but_noise_are_refused(budget: Budget) -> None:
     with pytest.raises(InputError, match="too small"):
         plan(unit=ITEM, budget=budget)

@@ -22,6 +22,7 @@ from dpwindows.release.consistency.band import whole_distinct
 from dpwindows.release.consistency.series import Series, raise_parts
 from dpwindows.release.consistency.smoothing import series_smoothers, smooth, traces
 from dpwindows.release.consistency.table import consistent_counts
+from tests.plans import plan_of
 from tests.search import examples
 
 Counts = dict[tuple[int, int, int], int]
@@ -47,9 +48,8 @@ def asked(families: Sequence[WindowFamily], measures: str) -> list[Query]:
     return [Query(family) for family in families]
 
 
-def plan_of(families: Sequence[WindowFamily], measures: str, steps: int) -> dw.Plan:
-    timeline = dw.Timeline.of_steps(steps)
-    return dw.Plan(asked(families, measures), timeline=timeline, unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+def asked_plan(families: Sequence[WindowFamily], measures: str, steps: int) -> dw.Plan:
+    return plan_of(*asked(families, measures), steps=steps, unit=dw.EventLevel(), budget=dw.PureDP(1.0))
 
 
 def noisy(plan: dw.Plan, size: float, seed: int) -> list[FloatArray]:
@@ -113,7 +113,7 @@ def require_identities(at_least: Counts, exactly: Counts) -> None:
 def test_every_identity_holds_of_any_estimates(
     families: tuple[WindowFamily, ...], measures: str, steps: int, size: float, seed: int
 ) -> None:
-    plan = plan_of(families, measures, steps)
+    plan = asked_plan(families, measures, steps)
     estimates = noisy(plan, size, seed)
     found = consistent_counts(plan, estimates)
     assert found is not None
@@ -141,11 +141,8 @@ def test_exact_windows_are_not_outvoted_by_the_many_near_them() -> None:
     """Stretches of ten steps err four times less than any windows, and hardly more beside them."""
     steps, generator = 40, np.random.default_rng(1)
     seen = np.cumsum(np.pad(generator.random((400, steps)) < 0.03, ((0, 0), (1, 0))), axis=1)
-    plan = dw.Plan(
-        [Query(AnyWindow(20)), Query(Tumbling(10))],
-        timeline=dw.Timeline.of_steps(steps),
-        unit=dw.ItemAddRemove(),
-        budget=dw.ApproxDP(1.0, 1e-6),
+    plan = plan_of(
+        Query(AnyWindow(20)), Query(Tumbling(10)), steps=steps, unit=dw.ItemAddRemove(), budget=dw.ApproxDP(1.0, 1e-6)
     )
     windows = [window_steps(one.query.window, steps) for one in plan.allotments]
     truth = [np.array([(seen[:, b] > seen[:, a - 1]).sum() for a, b in zip(*of, strict=True)]) for of in windows]
@@ -232,12 +229,7 @@ class Log:
 @pytest.mark.parametrize("families", [(AnyWindow(60),), (Rolling(7), Rolling(28), Cumulative(), AnyWindow(60))])
 def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None:
     log = Log()
-    plan = dw.Plan(
-        list(families),
-        timeline=dw.Timeline.of_steps(log.steps),
-        unit=dw.EventLevel(),
-        budget=dw.ApproxDP(epsilon=1.0, delta=1e-6),
-    )
+    plan = plan_of(*families, steps=log.steps, unit=dw.EventLevel(), budget=dw.ApproxDP(epsilon=1.0, delta=1e-6))
     generator = np.random.default_rng(6)
     ratios = []
     truth = [log.windows(one.query.window) for one in plan.allotments]
@@ -286,7 +278,7 @@ def test_numbers_that_moved_far_are_told() -> None:
 
 
 def test_a_table_follows_from_its_estimates() -> None:
-    plan = plan_of((AnyWindow(),), "reach", 20)
+    plan = asked_plan((AnyWindow(),), "reach", 20)
     estimates = noisy(plan, 9.0, 3)
     first, second = consistent_counts(plan, estimates), consistent_counts(plan, estimates)
     assert first is not None
@@ -296,12 +288,8 @@ def test_a_table_follows_from_its_estimates() -> None:
 
 
 def test_runs_bounded_for_each_window_by_itself_need_not_agree() -> None:
-    plan = dw.Plan(
-        [Rolling(2).at_least(1, 2), Rolling(3)],
-        timeline=dw.Timeline.of_steps(6),
-        unit=dw.ItemAddRemove(),
-        budget=dw.PureDP(1.0),
-        max_runs=1,
+    plan = plan_of(
+        Rolling(2).at_least(1, 2), Rolling(3), steps=6, unit=dw.ItemAddRemove(), budget=dw.PureDP(1.0), max_runs=1
     )
     log = pa.table({"item": ["a", "a", "b"], "time": [1, 5, 2]})
     assert plan.run(log, item="item", time="time").table["consistent"].null_count == 3 * 6

@@ -16,6 +16,7 @@ from dpwindows.plan.description import asked_of
 from dpwindows.release.run import draw_estimates
 from tests.brute_force import cumulative, first_occurrences, rolling, rolling_in_first_runs
 from tests.counting import count_events
+from tests.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -23,9 +24,10 @@ LOG = pa.table({"who": ["a", "a", "a", "b", "b"], "at": [0, 0, 0, 0, 1]})
 
 
 def plan(*, epsilon: float = 1e9, distinct_steps: bool = False) -> dw.Plan:
-    return dw.Plan(
-        [dw.Rolling(2).at_least(1, 2), dw.AnyWindow()],
-        timeline=dw.Timeline.of_steps(3),
+    return plan_of(
+        dw.Rolling(2).at_least(1, 2),
+        dw.AnyWindow(),
+        steps=3,
         unit=dw.EventLevel(),
         budget=dw.ApproxDP(epsilon, 1e-6),
         distinct_steps=distinct_steps,
@@ -51,15 +53,6 @@ def test_without_a_rule_nothing_is_said_and_every_occurrence_counts() -> None:
     assert "counting" not in asked_of(plan())
 
 
-def test_a_ledger_takes_another_rule_for_another_request(tmp_path: Path) -> None:
-    ledger = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(3.0, 1e-5), unit=dw.EventLevel())
-    every, once = plan(epsilon=1.0), plan(epsilon=1.0, distinct_steps=True)
-    releases = [one.run(LOG, item="who", time="at", ledger=ledger) for one in (every, once, every, once)]
-    identities = [release.metadata["release_id"] for release in releases]
-    assert identities[:2] == identities[2:]
-    assert len(set(identities)) == 2
-
-
 def test_answers_counted_by_another_rule_are_not_measured() -> None:
     asked = plan(distinct_steps=True)
     columns = EventColumns("who", "at")
@@ -70,13 +63,7 @@ def test_answers_counted_by_another_rule_are_not_measured() -> None:
 
 def test_more_active_steps_than_the_window_has_are_refused_before_anything_is_read() -> None:
     with pytest.raises(dw.InputError, match="rolling:2 holds at most 2 steps"):
-        dw.Plan(
-            dw.Rolling(2).at_least(3),
-            timeline=dw.Timeline.of_steps(5),
-            unit=dw.EventLevel(),
-            budget=dw.PureDP(1.0),
-            distinct_steps=True,
-        )
+        plan_of(dw.Rolling(2).at_least(3), steps=5, unit=dw.EventLevel(), budget=dw.PureDP(1.0), distinct_steps=True)
 
 
 def runs_log(seed: int, steps: int) -> list[tuple[str, int, int]]:
@@ -85,12 +72,8 @@ def runs_log(seed: int, steps: int) -> list[tuple[str, int, int]]:
 
 
 def bounded_plan(epsilon: float, *, unit: dw.Unit, **bound: Any) -> dw.Plan:
-    return dw.Plan(
-        [dw.Rolling(3).at_least(1, 2), dw.Cumulative()],
-        timeline=dw.Timeline.of_steps(30),
-        unit=unit,
-        budget=dw.ApproxDP(epsilon, 1e-6),
-        **bound,
+    return plan_of(
+        dw.Rolling(3).at_least(1, 2), dw.Cumulative(), steps=30, unit=unit, budget=dw.ApproxDP(epsilon, 1e-6), **bound
     )
 
 

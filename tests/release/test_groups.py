@@ -16,6 +16,7 @@ from dpwindows.count.groups import GroupedAnswers
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure
 from dpwindows.release.run import draw_estimates
+from tests.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -73,9 +74,9 @@ def test_unknown_groups_are_named(release: dw.Release, group: dict[str, Any], me
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_differences_between_groups_share_no_noise_and_those_within_do(law: str) -> None:
     budget = dw.ZCDP(0.5) if law == "gaussian" else dw.PureDP(1.0)
-    asked = dw.Plan(
-        [dw.Rolling(3)],
-        timeline=dw.Timeline(0, 12, step=1),
+    asked = plan_of(
+        dw.Rolling(3),
+        steps=12,
         unit=dw.EventLevel(),
         budget=budget,
         by={"origin": ["EWR", "JFK"], "gate": [1, 2]},
@@ -136,9 +137,9 @@ def test_what_was_changed_is_noticed(release: dw.Release, tmp_path: Path, change
 
 
 def test_metadata_say_what_was_certified_of_all_groups_together() -> None:
-    items = dw.Plan(
-        [dw.Cumulative()],
-        timeline=dw.Timeline(0, 2, step=1),
+    items = plan_of(
+        dw.Cumulative(),
+        steps=2,
         unit=dw.ItemAddRemove(),
         budget=dw.ZCDP(1.0),
         by={"origin": ["EWR", "JFK", "LGA"]},

@@ -19,6 +19,7 @@ from dpwindows.plan.description import asked_of
 from dpwindows.release.run import draw_estimates
 from tests.brute_force import losers
 from tests.counting import count_events
+from tests.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -146,13 +147,8 @@ def test_answers_without_the_loss_tell_none() -> None:
 
 def test_a_range_of_one_run_loses_nothing() -> None:
     """Rolling windows as long as the range are cumulative: no run can be left out, and no engine fails for it."""
-    plan = dw.Plan(
-        dw.Rolling(30),
-        timeline=dw.Timeline.of_steps(STEPS),
-        unit=dw.ItemLevel(),
-        budget=dw.ZCDP(1e12),
-        max_runs=1,
-        estimate_loss=0.5,
+    plan = plan_of(
+        dw.Rolling(30), steps=STEPS, unit=dw.ItemLevel(), budget=dw.ZCDP(1e12), max_runs=1, estimate_loss=0.5
     )
     loss = plan.run(table_of(made()), item="who", time="at").loss
     assert loss is not None

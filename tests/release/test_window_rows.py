@@ -13,7 +13,7 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.release.consistency import band, smoothing
-from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start, rows_by_start_at, turned
+from dpwindows.release.consistency.rows import by_start, in_order, rows_by_end, rows_by_start, rows_by_start_at
 
 SHAPES = [(1, 1), (2, 2), (5, 1), (6, 6), (9, 2), (11, 4), (12, 12)]
 Windows = dict[tuple[int, int], float]
@@ -46,8 +46,7 @@ def test_rows_hold_the_windows_of_their_step(steps: int, longest: int) -> None:
     np.testing.assert_array_equal(np.concatenate(rows), expected)
     for place, row in zip(in_order(steps, longest), rows, strict=True):
         np.testing.assert_array_equal(expected[place], row)
-    np.testing.assert_array_equal(turned(turned(table, forth=False), forth=True), table)
-    for start, row in enumerate(turned(table, forth=False)):
+    for start, row in enumerate(by_start(table)):
         np.testing.assert_array_equal(row[: len(rows[start])], rows[start])
     rows[0][:] = -1
     assert table[0, 0] == -1, "rows are views"

@@ -23,6 +23,7 @@ from dpwindows.theory import bounds
 from dpwindows.theory.bounds import LOWER, UPPER, Setting
 from dpwindows.theory.table import errors, families, lower, row, table
 from tests.end_to_end.command_line import run
+from tests.plans import plan_of
 from tests.strategies.test_paper import problem
 
 HUGE = Setting(10**9, 10**4, 7, 0.1)
@@ -143,12 +144,7 @@ def test_settings_are_checked(changed: dict[str, float], message: str) -> None:
 def test_rows_are_the_plans_own_forecasts() -> None:
     at = Setting(20, 5, 2, 1.0, 1e-6)
     found = row("rolling", "event", at)
-    plan = dw.Plan(
-        [Rolling(5).at_least(2)],
-        timeline=dw.Timeline.of_steps(20),
-        unit=dw.EventLevel(),
-        budget=dw.ApproxDP(1.0, 1e-6),
-    )
+    plan = plan_of(Rolling(5).at_least(2), steps=20, unit=dw.EventLevel(), budget=dw.ApproxDP(1.0, 1e-6))
     (entry,) = plan.forecast()
     assert (found.ours.rms, found.ours.max, found.ours.strategy) == (entry.rms, entry.max, entry.strategy)
     assert found.lower is not None
@@ -160,13 +156,7 @@ def test_rows_are_the_plans_own_forecasts() -> None:
 def test_errors_of_grouped_steps_include_their_bias() -> None:
     at = Setting(60, 5, 1, 1.0, 0.0, singleton=True)
     found = errors(AnyWindow(), "item", at, "auto")
-    plan = dw.Plan(
-        [AnyWindow().at_least(1)],
-        timeline=dw.Timeline.of_steps(60),
-        unit=dw.ItemLevel(),
-        budget=dw.PureDP(1.0),
-        singleton=True,
-    )
+    plan = plan_of(AnyWindow().at_least(1), steps=60, unit=dw.ItemLevel(), budget=dw.PureDP(1.0), singleton=True)
     (allotment,) = plan.allotments
     assert allotment.bias_bounds().max() > 0
     assert found.rms > plan.forecast()[0].rms

@@ -15,6 +15,7 @@ from dpwindows.strategies.search.dual import Listed, dual_bound
 from dpwindows.strategies.search.fractional import real_interval_norms, real_taps
 from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import packing
+from tests.plans import plan_of
 from tests.single_item import all_logs, differences
 from tests.theory import closed_forms
 
@@ -76,12 +77,7 @@ def test_the_rolling_error_saturates_in_k() -> None:
         assert closed_forms.rolling_event(length, length) == math.sqrt(length)
     # The planner's certified error stays below it, whatever k, and above the limit.
     for k in (2, 6):
-        plan = dw.Plan(
-            [Rolling(12).at_least(k)],
-            timeline=dw.Timeline.of_steps(30),
-            unit=dw.EventLevel(),
-            budget=dw.ZCDP(0.5),
-        )
+        plan = plan_of(Rolling(12).at_least(k), steps=30, unit=dw.EventLevel(), budget=dw.ZCDP(0.5))
         (entry,) = plan.forecast()
         assert entry.limit is not None
         assert entry.limit < entry.max < closed_forms.rolling_event_saturated(12)
@@ -108,12 +104,7 @@ def test_the_histograms_changes_are_as_few_as_its_bound_says(largest: int, lengt
 @pytest.mark.quick(2)
 @pytest.mark.parametrize(("length", "k"), [(1, 1), (7, 1), (28, 1), (28, 3), (90, 10), (300, 1)])
 def test_pure_rolling_events_closed_form(length: int, k: int) -> None:
-    plan = dw.Plan(
-        [Rolling(length).at_least(k)],
-        timeline=dw.Timeline.of_steps(3 * length),
-        unit=dw.EventLevel(),
-        budget=dw.PureDP(1.0),
-    )
+    plan = plan_of(Rolling(length).at_least(k), steps=3 * length, unit=dw.EventLevel(), budget=dw.PureDP(1.0))
     assert plan.forecast()[0].max <= closed_forms.rolling_event_pure(length, k)
     assert closed_forms.rolling_event_pure(length, k) <= 6 * (k**2 * length) ** (1 / 3) + 3
 
@@ -130,12 +121,7 @@ def test_pure_rolling_events_grow_as_stated() -> None:
 def test_rolling_items_closed_form() -> None:
     # The planner's certified bound, charged for the same runs, is below it.
     for k in (1, 3):
-        plan = dw.Plan(
-            [Rolling(14).at_least(k)],
-            timeline=dw.Timeline.of_steps(60),
-            unit=dw.ItemAddRemove(),
-            budget=dw.ZCDP(0.5),
-        )
+        plan = plan_of(Rolling(14).at_least(k), steps=60, unit=dw.ItemAddRemove(), budget=dw.ZCDP(0.5))
         assert plan.forecast()[0].max < closed_forms.rolling_item(60, 14, k)
     long = [closed_forms.rolling_item(10**6 * factor, 10**4, 1) for factor in (1, 4)]
     assert long[1] / long[0] == pytest.approx(2, rel=0.02)

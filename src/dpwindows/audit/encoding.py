@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpwindows.audit import large_logs
+from dpwindows.audit.findings import Findings
 from dpwindows.audit.losses import norms
 from dpwindows.audit.probe import Mechanism, Table, encode, probe
 from dpwindows.kernel.measure import Measurement
@@ -36,44 +37,21 @@ _FEWEST_ITEMS, _MOST_HELD = 100, 1 << 22
 _MOST_REPORTED = 20
 
 
-@dataclass(frozen=True)
-class EncodingAudit:
-    """What the mechanism encodes on large logs.
+@dataclass(frozen=True, kw_only=True)
+class EncodingAudit(Findings):
+    """What the mechanism encodes on large logs, of up to `largest` items; `logs` and pairs of `neighbours` are counts.
 
-    Attributes:
-        logs: how many large logs it encoded.
-        largest: the most items in one of them.
-        neighbours: how many pairs of neighbours were put on top of one.
-        faults: what was not as it must be, one sentence each, at most twenty.
+    `faults` is what was not as it must be, one sentence each, at most twenty.
     """
 
     logs: int
     largest: int
     neighbours: int
-    faults: tuple[str, ...]
-
-    @property
-    def verdict(self) -> Literal["one matrix", "depends on the data"]:
-        """Whether one matrix was applied to every log."""
-        return "depends on the data" if self.faults else "one matrix"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON."""
-        return {
-            "logs": self.logs,
-            "largest_count": self.largest,
-            "neighbours": self.neighbours,
-            "faults": list(self.faults),
-            "verdict": self.verdict,
-        }
+    WORDS = "one matrix", "depends on the data"
 
 
 def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
-    """Audit what a plan's mechanism measures, on large logs.
-
-    Args:
-        plan: what to audit; of a batch release or of a stream.
-        seed: of the made-up logs.
+    """Audit what a plan, of a release or of a stream, measures on large logs; `seed` is of these made-up logs.
 
     Raises:
         InputError: the plan is too large to be read off.
@@ -99,7 +77,8 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
         if len(faults) >= _MOST_REPORTED:
             break
     faults += _is_counted(plan, mechanism, rng)
-    return EncodingAudit(logs, max(large_logs.SIZES), pairs, tuple(faults[:_MOST_REPORTED]))
+    reported = tuple(faults[:_MOST_REPORTED])
+    return EncodingAudit(logs=logs, largest=max(large_logs.SIZES), neighbours=pairs, faults=reported)
 
 
 def _named(measurement: Measurement) -> str:

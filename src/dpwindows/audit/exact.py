@@ -134,25 +134,14 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
         # Not pure: the guarantee must come from the squares, which another pair may move further.
         by_squares = _compare(mechanism, unit, 2, seed)
         found, loss, verdict = _laplace_by_squares(budget, mechanism, found, by_squares)
-    return ExactAudit(
-        budget=budget,
-        unit=unit,
-        exhaustive=found.exhaustive,
-        pairs=found.pairs,
-        worst=found.worst,
-        loss=loss,
-        of_certified=of_certified,
-        verdict=verdict,
-        grouping=mechanism.grouping,
-    )
+    shown = found.exhaustive, found.pairs, found.worst
+    return ExactAudit(budget, unit, *shown, loss, of_certified, verdict, mechanism.grouping)
 
 
 def _law_of(measurements: Sequence[Measurement], budget: Budget) -> Law:
-    """The law of all the noise: Laplace for all pure ones, which may be mixed.
+    """The law of all the noise: Laplace for all pure ones, which may be mixed. Raises `InputError` if there is no such.
 
-    Raises:
-        InputError: there are several, or there is no guarantee of the budget's kind under it (Gaussian noise is never
-            pure; what Laplace noise costs in rho is only bounded).
+    Gaussian noise is never pure; what Laplace noise costs in rho is only bounded.
     """
     laws = {design_law(one.law) for one in measurements}
     if len(laws) != 1:

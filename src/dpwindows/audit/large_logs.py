@@ -32,15 +32,9 @@ SIZES = (1, 100, 1_999, 2_000, 2_001, 10**4, 10**5, 10**6, 2**24 + 1, 2**31 - 1,
 
 
 def crowd(histories: Ints, weights: Ints, thresholds: Sequence[int]) -> dict[int, Ints]:
-    """What a log holds whose items have the histories `histories[i]`, `weights[g, i]` of them each in group g.
+    """The squares of a `Table`, from the definition, of a log with `weights[g, i]` items of history i in group g.
 
-    Args:
-        histories: occurrences by item and step, shape (histories, steps).
-        weights: items with each history, shape (groups, histories).
-        thresholds: every k that is counted.
-
-    Returns:
-        The squares of a `Table`, from the definition.
+    Histories are occurrences by item and step, shape (histories, steps); weights have the shape (groups, histories).
     """
     steps = histories.shape[1]
     sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), np.cumsum(histories, axis=1)], axis=1)

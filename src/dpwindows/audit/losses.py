@@ -61,10 +61,7 @@ class Moved:
 def norms(law: Law, moved: NDArray[Any], vectors: int = 1) -> NDArray[Any]:
     """The norm of each row, shape (..., numbers) to (...): squared for Gaussian noise, exact for integers.
 
-    Args:
-        law: of the noise; a joint one is drawn for each of the vectors that a row consists of.
-        moved: how far each number was moved.
-        vectors: how many vectors of equal length a row consists of.
+    A joint law is drawn for each of the `vectors`, of equal length, that a row consists of.
     """
     if law == GAUSSIAN:
         return np.asarray((moved * moved).sum(axis=-1))

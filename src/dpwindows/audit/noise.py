@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.audit import noise_tests
+from dpwindows.audit.findings import Findings
 from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.noise_tests import Floats
 from dpwindows.audit.probe import Mechanism, Table, probe
@@ -65,39 +66,18 @@ class NoiseUnderTest:
     found_above: float | None
 
 
-@dataclass(frozen=True)
-class NoiseAudit:
-    """What the noise looks like.
+@dataclass(frozen=True, kw_only=True)
+class NoiseAudit(Findings):
+    """What the noise looks like: `faults` are the tests that found something, `least` is the nearest to it.
 
-    Attributes:
-        measurements: what was tested.
-        tests: how many tests there were.
-        error: the probability with which honest noise is found fault with, over all tests.
-        faults: the tests that found something.
-        least: the test with the smallest chance.
+    `error` is the probability with which honest noise is found fault with, over all `tests` of the `measurements`.
     """
 
     measurements: tuple[NoiseUnderTest, ...]
     tests: int
     error: float
-    faults: tuple[Chance, ...]
     least: Chance
-
-    @property
-    def verdict(self) -> Literal["as stated", "not as stated"]:
-        """Whether the noise is what the plan states, as far as the draws show."""
-        return "not as stated" if self.faults else "as stated"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON."""
-        return {
-            "measurements": [dict(one.__dict__) for one in self.measurements],
-            "tests": self.tests,
-            "false_alarm_probability": self.error,
-            "least_chance": dict(self.least.__dict__),
-            "faults": [dict(fault.__dict__) for fault in self.faults],
-            "verdict": self.verdict,
-        }
+    WORDS = "as stated", "not as stated"
 
 
 def audit_noise(

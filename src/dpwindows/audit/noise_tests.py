@@ -30,6 +30,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpwindows.audit.losses import norms
 from dpwindows.audit.neighbours import Ints
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, RANGE, Law
 from dpwindows.reading.noise_moments import log_normaliser
@@ -58,13 +59,9 @@ _SURE = 0.99
 
 
 def uniforms(law: Law, scale: float, noise: Ints, rng: np.random.Generator) -> Floats:
-    """Numbers that are independent and uniform on [0, 1] if the noise is as stated; in its shape.
+    """Numbers that are independent and uniform on [0, 1] if the noise is of this law and scale; in its shape.
 
-    Args:
-        law: that is stated.
-        scale: that is stated, in lattice units.
-        noise: integers; of a joint law the last axis is a vector that was drawn at once.
-        rng: makes numbers between integers.
+    Noise is integers; of a joint law the last axis is a vector drawn at once. `rng` makes numbers between them.
     """
     if law in JOINT:
         shares = _shares(law, scale, noise.reshape(-1, noise.shape[-1]), rng).reshape(noise.shape)
@@ -98,7 +95,7 @@ def distribution(law: Law, scale: float, points: Ints) -> Floats:
 
 def _shares(law: Law, scale: float, vectors: Ints, rng: np.random.Generator) -> Floats:
     """Vectors of a joint law, shape (vectors, numbers), as shares of radii drawn for them."""
-    found, norm, ratio = vectors.astype(np.float64), _norms(law, vectors), -math.expm1(-1 / scale)
+    found, norm, ratio = vectors.astype(np.float64), norms(law, vectors), -math.expm1(-1 / scale)
     if law == RANGE:
         beyond = rng.negative_binomial(2, ratio, size=len(vectors))
         first = np.floor(rng.random(len(vectors)) * (beyond + 1)) - np.minimum(found.min(axis=1), 0)
@@ -107,11 +104,6 @@ def _shares(law: Law, scale: float, vectors: Ints, rng: np.random.Generator) -> 
         beyond = rng.negative_binomial(1, ratio, size=len(vectors))
         found, count = found + (norm + beyond)[:, None], 2 * (norm + beyond) + 1
     return np.asarray((found + rng.random(found.shape)) / count[:, None])
-
-
-def _norms(law: Law, vectors: Ints) -> Floats:
-    highest, lowest = np.maximum(vectors.max(axis=-1), 0), np.minimum(vectors.min(axis=-1), 0)
-    return np.asarray(highest - lowest if law == RANGE else np.maximum(highest, -lowest), dtype=np.float64)
 
 
 # --- Of draws in any order --------------------------------------------------------------------------------------------
@@ -158,14 +150,9 @@ def pair_chance(one: Floats, other: Floats) -> float:
 
 
 def recurrence_chance(law: Law, scale: float, calls: Ints) -> float:
-    """The probability that as many stretches of draws come again.
+    """The probability that as many stretches of draws come again: whole calls, and parts of long ones.
 
-    Args:
-        law: of the draws.
-        scale: of the draws.
-        calls: draws, shape (calls, draws of one call); of a joint law each call is a vector.
-
-    Stretches are whole calls, and parts of long ones.
+    Calls have the shape (calls, draws of one call); of a joint law each is a vector.
     """
     length = per_call = calls.shape[1]
     if law in JOINT:
@@ -187,14 +174,11 @@ def recurrence_chance(law: Law, scale: float, calls: Ints) -> float:
 
 
 def radius_chance(law: Law, scale: float, vectors: Ints) -> float:
-    """A bound on the probability of a mean norm as far from what the stated scale gives, to either side.
+    """A bound on the probability of a mean norm as far from what the stated scale of a joint law gives, to either side.
 
-    Args:
-        law: a joint law.
-        scale: that is stated.
-        vectors: shape (vectors, numbers).
+    Vectors have the shape (vectors, numbers).
     """
-    size, mean = vectors.shape[1], float(_norms(law, vectors).mean())
+    size, mean = vectors.shape[1], float(norms(law, vectors).mean())
 
     def entropy(log_factor: float) -> float:
         """The bound for the member of this scale where its mean norm is the one seen, and less for all others."""
@@ -210,17 +194,9 @@ def radius_chance(law: Law, scale: float, vectors: Ints) -> float:
 
 
 def detectable_scales(law: Law, draws: int, least_chance: float) -> tuple[float, float]:
-    """The scales, as shares of the stated one, beyond which `scale_chance` is below a limit with probability 0.99.
+    """The scales, as a share of the stated one below 1 and one above, that `scale_chance` finds with probability 0.99.
 
-    For scales of at least 1, where the lattice changes little.
-
-    Args:
-        law: of the noise.
-        draws: how many draws are tested.
-        least_chance: the limit.
-
-    Returns:
-        A share below 1 and one above.
+    It finds a scale if its chance is below `least_chance`. For scales of at least 1, where the lattice hardly matters.
     """
     total = scipy.stats.gamma(draws * _freedom(law))
     power = 0.5 if law == GAUSSIAN else 1.0

@@ -22,12 +22,13 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from dpwindows.audit import large_logs
+from dpwindows.audit.findings import Findings
 from dpwindows.audit.losses import norms
 from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.audit.tape import DivergedError, Tape, taped
@@ -46,37 +47,18 @@ _CROWD, _STEPS = 300, 12
 _MOST_REPORTED = 20
 
 
-@dataclass(frozen=True)
-class ReplayAudit:
-    """What differed between neighbours under one noise.
+@dataclass(frozen=True, kw_only=True)
+class ReplayAudit(Findings):
+    """What differed between neighbours under one noise, for `pairs` of them, for which `draws` numbers were drawn.
 
-    Attributes:
-        pairs: how many pairs were released.
-        draws: how many numbers were drawn for them.
-        reached: the furthest that a neighbour moved a measurement, over what its certificate allows (the norm; for
-            Gaussian noise its square).
-        faults: what differed and must not, one sentence each, at most twenty.
+    `of_certified` is the furthest that a neighbour moved a measurement, over what its certificate allows (the norm; for
+    Gaussian noise its square). `faults` is what differed and must not, one sentence each, at most twenty.
     """
 
     pairs: int
     draws: int
-    reached: float
-    faults: tuple[str, ...]
-
-    @property
-    def verdict(self) -> Literal["nothing but noise", "depends on the data"]:
-        """Whether noise is all that the log had a part in."""
-        return "depends on the data" if self.faults else "nothing but noise"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON."""
-        return {
-            "pairs": self.pairs,
-            "numbers_drawn": self.draws,
-            "of_certified": self.reached,
-            "faults": list(self.faults),
-            "verdict": self.verdict,
-        }
+    of_certified: float
+    WORDS = "nothing but noise", "depends on the data"
 
 
 def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4, seed: int = 0) -> ReplayAudit:
@@ -110,7 +92,7 @@ def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4,
     return ReplayAudit(
         pairs=len(found),
         draws=sum(one.draws for one in found),
-        reached=max(one.reached for one in found),
+        of_certified=max(one.of_certified for one in found),
         faults=tuple(dict.fromkeys(fault for one in found for fault in one.faults))[:_MOST_REPORTED],
     )
 
@@ -118,32 +100,36 @@ def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4,
 def replay(
     measurements: Sequence[Measurement], first: Callable[[], Sequence[Release]], second: Callable[[], Sequence[Release]]
 ) -> ReplayAudit:
-    """Compare two runs, of a log and of a neighbour, under the noise of the first.
+    """Compare what two runs publish, of a log and of a neighbour, under the noise of the first.
 
-    Args:
-        measurements: what both claim to measure; sensitivities, laws and scales are theirs.
-        first: releases the log; everything that it publishes, in order.
-        second: the same of the neighbour.
+    Sensitivities, laws and scales are those of the measurements, which both claim to make.
     """
     with taped(Tape()) as record:
         published = first()
     if not record.additions:
         faults = tuple(record.faults) or ("nothing that was released had noise added to it by the kernel",)
-        return ReplayAudit(1, 0, 0.0, faults)
+        return ReplayAudit(pairs=1, draws=0, of_certified=0.0, faults=faults)
     draws = sum(draw.count for draw in record.draws)
     with taped(Tape(recorded=record)) as played:
         try:
             again = second()
         except DivergedError as error:
             faults = (*_tape_faults(record), *_stated(measurements, record))
-            return ReplayAudit(1, draws, 0.0, (*faults, f"the neighbour asks for other noise: {error}"))
+            return ReplayAudit(
+                pairs=1, draws=draws, of_certified=0.0, faults=(*faults, f"the neighbour asks for other noise: {error}")
+            )
         except (InputError, EngineError) as error:
-            return ReplayAudit(1, draws, 0.0, (f"the neighbour cannot be released where the log can: {error}",))
+            return ReplayAudit(
+                pairs=1,
+                draws=draws,
+                of_certified=0.0,
+                faults=(f"the neighbour cannot be released where the log can: {error}",),
+            )
     found = [*_tape_faults(record), *_tape_faults(played), *_stated(measurements, record)]
     if len(played.draws) != len(record.draws):
         found.append(f"the neighbour draws {len(played.draws):,} times, the log {len(record.draws):,} times")
     reached, far = _moved(measurements, record, played)
-    return ReplayAudit(1, draws, reached, (*found, *far, *_different(published, again)))
+    return ReplayAudit(pairs=1, draws=draws, of_certified=reached, faults=(*found, *far, *_different(published, again)))
 
 
 def published_bytes(release: Release) -> dict[str, bytes]:

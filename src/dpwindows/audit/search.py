@@ -128,12 +128,9 @@ class _Climb:
         if kind < 0.15 and len(self.ways) > 1:
             place = min(max(0, state.change + int(self.rng.integers(-6, 7))), len(self.ways) - 1)
             return _State(place, state.log, state.other)
-        if self._differs_freely(state) and self.rng.random() < 0.5:
+        if not self.ways[state.change].by_one and self.rng.random() < 0.5:
             return _State(state.change, state.log, self._edit(state.other))
         return _State(state.change, self._edit(state.log), state.other)
-
-    def _differs_freely(self, state: _State) -> bool:
-        return not self.ways[state.change].by_one
 
     def _shift(self, furthest: int) -> int:
         """How far an occurrence is moved, in slots: by up to `furthest` steps, or to the next group."""

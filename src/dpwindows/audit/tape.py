@@ -52,13 +52,10 @@ class DivergedError(Exception):
 
 @dataclass(eq=False)
 class Tape:
-    """The noise of one run, in order; with `recorded`, that of an earlier run is played.
+    """The noise of one run, in order, or of an earlier run that is played: `recorded`, None to record.
 
-    Attributes:
-        recorded: the tape to be played; None to record.
-        draws: what this run drew.
-        additions: what it added noise to.
-        faults: noise that was added to something else than it was drawn for, one sentence each.
+    `draws` is what this run drew, `additions` what it added noise to; `faults` tell of noise that was added to what it
+    was not drawn for, one sentence each.
     """
 
     recorded: Tape | None = None

@@ -51,13 +51,7 @@ def draws_needed(plan: Planned, draws: int) -> int:
 
 @dataclass(frozen=True)
 class Workload:
-    """How much an audit draws and holds.
-
-    Attributes:
-        drawn: noise values, over all its releases.
-        seconds: about how long that takes.
-        held: bytes of released numbers held at once.
-    """
+    """How much an audit takes: noise values `drawn` in all, about how many seconds, bytes `held` at once."""
 
     drawn: int
     seconds: float

@@ -116,7 +116,7 @@ def _show_replay(replay: ReplayAudit, console: Console) -> None:
     console.print(
         f"\nReplay: {replay.pairs:,} pairs of neighbours, each released under one noise, {replay.draws:,} draws"
     )
-    console.print(f"  {percent(replay.reached)} of the certified sensitivity reached")
+    console.print(f"  {percent(replay.of_certified)} of the certified sensitivity reached")
     _faults(replay.faults, console)
     console.print(f"  {replay.verdict}", style="bold")
     _finds(console, "rows, errors, metadata or noise that depend on these logs; a sensitivity they exceed")

@@ -120,15 +120,9 @@ def look(
     table: str | None = None,
     settings: EngineSettings | None = None,
 ) -> Look:
-    """Read all of a log and say what is in it.
+    """Read all of a log, of a source that the engine duckdb counts, and say what is in it.
 
-    Args:
-        source: what the engine duckdb counts.
-        columns: the columns to read.
-        timeline: the public range, if it is known.
-        integer: where there is no timeline, whether times are whole numbers of their own.
-        table: the table of a database.
-        settings: memory, threads and progress of the engine.
+    The public range is `timeline`, if it is known; where it is not, `integer` says whether times are whole numbers.
 
     Raises:
         InputError: the source cannot be read at all, or a column has a type that does not serve.

@@ -13,15 +13,10 @@ from dpwindows.count.query.wanted import Wanted
 class CountRequest:
     """Which events are counted, over which range, and how often an item must occur.
 
-    Attributes:
-        source: the path of a Parquet, CSV, JSON, DuckDB or SQLite file, a glob, a directory, a pandas, Polars or Arrow
-            table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a database, or a Spark
-            data frame or session. It is read once and not written to.
-        columns: the columns that hold item, time and count, and the groups that events are counted in.
-        timeline: the range; events outside it are left out.
-        wanted: the thresholds k, and which occurrences count.
-        table: the table or view to read where the source holds several.
-        settings: which engine counts, and how it may use the machine; by default the source says which.
+    The source is the path of a Parquet, CSV, JSON, DuckDB or SQLite file, a glob, a directory, a pandas, Polars or
+    Arrow table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a database, or a Spark
+    data frame or session, with the table or view to read where it holds several. It is read once and not written to.
+    Events outside the timeline are left out. By default the source says which engine counts.
     """
 
     source: object

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from dpwindows.ask.privacy import ApproxDP, Budget, ItemPerPeriod, Unit, parse_budget
 from dpwindows.ask.zones import EPOCH
 from dpwindows.errors import InputError, OverBudgetError
-from dpwindows.ledger.composition import Account, ApproximateAccount, CannotComposeError, Charge, account_for
+from dpwindows.ledger.composition import Account, CannotComposeError, Charge, account_for
 from dpwindows.ledger.parallel import EVERYWHERE, Counted, Span, accounts
 from dpwindows.ledger.request import Request, require_fit, span_of
 
@@ -206,7 +206,7 @@ def spent_of(account: Account) -> dict[str, float]:
 def left_of(account: Account) -> dict[str, float]:
     """What is left in an account; with a rho where rho is shared under an (epsilon, delta) total."""
     left = account.left
-    rho = left.rho if isinstance(account, ApproximateAccount) and account.order is not None else None
+    rho = None if account.order is None else left.rho
     return _in_terms(account, left) | ({} if rho is None else {"rho": _number(rho)})
 
 

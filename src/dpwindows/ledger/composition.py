@@ -104,10 +104,15 @@ class Charge:
 
 @dataclass(frozen=True)
 class Account:
-    """Charges added up under one total; `account_for` opens one. `left` and `spent` are in the terms of the total."""
+    """Charges added up under one total; `account_for` opens one. `left` and `spent` are in the terms of the total.
+
+    Under an (epsilon, delta) total, `order` is that of the conversion, once a rho charge was made. From then on `spent`
+    holds the whole delta and, as epsilon, that of the guarantee reached so far.
+    """
 
     total: Charge
     spent: Charge = Charge()
+    order: Fraction | None = None
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
         """The account after one more charge, or several alike, within the total or not.
@@ -115,66 +120,16 @@ class Account:
         Raises:
             CannotComposeError: a charge of this kind has no place under this total.
         """
-        raise NotImplementedError
-
-    @property
-    def left(self) -> Charge:
-        """What is left for one more charge; where it is negative the total is exceeded."""
-        spent, total = self.spent, self.total
-        return Charge(total.epsilon - spent.epsilon, total.delta - spent.delta, total.rho - spent.rho)
-
-    @property
-    def within(self) -> bool:
-        """True if the total is proved to hold."""
-        left = self.left
-        return min(left.epsilon, left.delta, left.rho) >= 0
-
-
-@dataclass(frozen=True)
-class PureAccount(Account):
-    """An account under a pure total: epsilons add up."""
-
-    def plus(self, charge: Charge, times: int = 1) -> Account:
-        """The account with the charge added `times` times: epsilons add.
-
-        Raises:
-            CannotComposeError: the charge is not pure.
-        """
-        if charge.delta or charge.rho:
+        if self.total.rho:
+            if charge.delta:
+                raise CannotComposeError(
+                    "the total is a rho, which a release with a delta does not keep: ask for rho, or for epsilon alone"
+                )
+            return replace(self, spent=Charge(rho=self.spent.rho + times * charge.as_rho))
+        if not self.total.delta and (charge.delta or charge.rho):
             raise CannotComposeError(
                 "the total is pure, and only pure releases stay pure together: ask for epsilon without delta"
             )
-        return replace(self, spent=Charge(self.spent.epsilon + times * charge.epsilon))
-
-
-@dataclass(frozen=True)
-class ConcentratedAccount(Account):
-    """An account under a total of zero-concentrated privacy: rhos add up."""
-
-    def plus(self, charge: Charge, times: int = 1) -> Account:
-        """Rhos add; a pure epsilon counts `epsilon^2 / 2`.
-
-        Raises:
-            CannotComposeError: the charge is approximate.
-        """
-        if charge.delta:
-            raise CannotComposeError(
-                "the total is a rho, which a release with a delta does not keep: ask for rho, or for epsilon alone"
-            )
-        return replace(self, spent=Charge(rho=self.spent.rho + times * charge.as_rho))
-
-
-@dataclass(frozen=True)
-class ApproximateAccount(Account):
-    """The total is (epsilon, delta); `order` is that of the conversion, once a rho charge was made.
-
-    From then on `spent` holds the whole delta and, as epsilon, that of the guarantee reached so far.
-    """
-
-    order: Fraction | None = None
-
-    def plus(self, charge: Charge, times: int = 1) -> Account:
-        """Epsilons and deltas add; from the first rho charge on, Renyi divergences of one order do."""
         if self.order is not None:
             return self._with_order(charge, times, self.order)
         if charge.rho:
@@ -182,7 +137,7 @@ class ApproximateAccount(Account):
         spent = Charge(self.spent.epsilon + times * charge.epsilon, self.spent.delta + times * charge.delta)
         return replace(self, spent=spent)
 
-    def _opened(self) -> ApproximateAccount:
+    def _opened(self) -> Account:
         left = self.left
         if left.delta <= 0:
             raise CannotComposeError(
@@ -204,25 +159,21 @@ class ApproximateAccount(Account):
 
     @property
     def left(self) -> Charge:
-        """What is left: for one more pure or approximate charge, or once rho is shared, as a pure epsilon or a rho."""
-        left = super().left
-        return left if self.order is None else replace(left, rho=left.epsilon / self.order)
+        """What is left for one more charge, negative beyond the total; where rho is shared, as epsilon or rho."""
+        spent, total = self.spent, self.total
+        epsilon, rho = total.epsilon - spent.epsilon, total.rho - spent.rho
+        return Charge(epsilon, total.delta - spent.delta, rho if self.order is None else epsilon / self.order)
+
+    @property
+    def within(self) -> bool:
+        """True if the total is proved to hold."""
+        left = self.left
+        return min(left.epsilon, left.delta, left.rho) >= 0
 
 
 def account_for(total: Budget) -> Account:
-    """An account without charges.
-
-    Raises:
-        ValueError: the total is of no known kind.
-    """
-    match total:
-        case PureDP():
-            return PureAccount(Charge.of(total))
-        case ZCDP():
-            return ConcentratedAccount(Charge.of(total))
-        case ApproxDP():
-            return ApproximateAccount(Charge.of(total))
-    raise ValueError(f"unknown budget {total!r}")
+    """An account without charges; raises as `Charge.of`."""
+    return Account(Charge.of(total))
 
 
 def renyi_cap(epsilon: Fraction, delta: Fraction, order: Fraction) -> Fraction:

@@ -44,16 +44,7 @@ from dpwindows.errors import InputError, StateBehindLedgerError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.book import Book
 from dpwindows.ledger.request import Request, canonical, require_unit
-from dpwindows.ledger.rows import (
-    damaged,
-    digest_of,
-    read_book,
-    record,
-    require_seal,
-    seal_dataset,
-    seal_of,
-    secret_of,
-)
+from dpwindows.ledger.rows import damaged, digest_of, read_book, record, require_seal, seal_dataset, seal_of, secret_of
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers

@@ -31,15 +31,12 @@ class Request:
     """One release, or one stream, as a ledger sees it.
 
     Attributes:
-        kind: `release` for a batch, `stream` for continual release.
         asked: what is published and how, as plain JSON values, in a canonical form: windows, measures, strategy and
             all else that shapes the output. Budget, unit, timeline and columns need not be repeated.
         budget: what it spends, a stream over its whole life.
-        unit: the unit of privacy it protects.
-        timeline: its public range and step. A stream without end gives any timeline with its start, step and zone.
+        timeline: its public range and step. A stream without end (`endless`) gives any with its start, step and zone.
         columns: how rows of the log are read: all of it, for a row that is read in two ways may count twice.
         singleton: whether its guarantee rests on the public promise of at most one event a step.
-        endless: True for a stream without end.
     """
 
     kind: Kind
@@ -144,13 +141,9 @@ def span_of(place: dict[str, Any], unit: Unit) -> Span:
 
 
 def require_fit(request: Request, unit: Unit, *, singleton: bool, first: dict[str, Any] | None) -> None:
-    """Check that what a request promises includes what a dataset is promised.
+    """Check that what a request promises includes what a dataset is promised, with its unit, `singleton` or not.
 
-    Args:
-        request: the request.
-        unit: the unit of the dataset.
-        singleton: whether the dataset carries the public promise of at most one event a step.
-        first: facts and place of the dataset's first entry, which sets what later ones must share.
+    Facts and place of the dataset's `first` entry set what later ones must share.
 
     Raises:
         InputError: it does not.

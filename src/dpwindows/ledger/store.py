@@ -128,10 +128,7 @@ def writing(path: Path, kept: Kept | None = None) -> Iterator[sqlite3.Connection
 def reading(path: Path, *, to_act: bool = False, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
     """One transaction that reads a consistent state; raises as `writing` does, but anybody's file may be looked at.
 
-    Args:
-        path: the file.
-        to_act: noise is drawn, or numbers are published, by what is read: it must be nobody else's, and on disk.
-        kept: the connection of whoever asks more than once.
+    With `to_act`, by which noise is drawn or numbers are published, the file must be nobody else's, and on disk.
     """
     if to_act:
         require_trusted(path)

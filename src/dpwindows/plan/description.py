@@ -11,7 +11,6 @@ from typing import Any
 
 from dpwindows import __version__
 from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE
-from dpwindows.ask.queries import Query
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.rules import PROOFS
 from dpwindows.ledger.request import asked_queries
@@ -37,7 +36,14 @@ def describe(plan: Planned) -> dict[str, Any]:
         "singleton": plan.singleton,
         **_counting(plan),
         "timeline": {**plan.timeline.to_dict(), "steps": plan.timeline.steps},
-        "queries": [_describe_query(query, plan) for query in plan.queries],
+        "queries": [
+            {
+                **({"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}),
+                "window": query.window.text,
+                "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
+            }
+            for query in plan.queries
+        ],
         "notes": list(plan.notes),
         "strategy": plan.strategy,
         "criterion": plan.criterion,
@@ -100,14 +106,6 @@ def guarantee(plan: Planned, over: str = "this release") -> str:
         f"'{unit.name}': {unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker "
         f"knows; {others} about the same log spend further budget.{condition}{counting}"
     )
-
-
-def _describe_query(query: Query, plan: Planned) -> dict[str, Any]:
-    return {
-        **({"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}),
-        "window": query.window.text,
-        "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
-    }
 
 
 def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:

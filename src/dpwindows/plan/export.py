@@ -25,15 +25,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwindows import reading
 from dpwindows.ask.windows import window_steps
+from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.designs import Design
@@ -125,29 +124,27 @@ def _arrays(design: Design) -> Arrays:
 # --- Explicit form --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _OneWindow:
+def _of_one_window(design: Design, k: int, first: int, last: int) -> ExactAnswers:
     """The answers that are 1 for one threshold and one window, and 0 elsewhere."""
+    steps = design.problem.steps
+    corners = [
+        (step, recency, sign)
+        for step, recency, sign in (
+            (last, first, 1),
+            (last + 1, first, -1),
+            (last, first - 1, -1),
+            (last + 1, first - 1, 1),
+        )
+        if recency >= 1 and step <= steps
+    ]
+    nothing = np.zeros((3, 0), dtype=np.int64)
+    return ExactAnswers(steps, dict.fromkeys(_sources(design), nothing) | {k: np.array(corners).T})
 
-    steps: int
-    k: int
-    first: int
-    last: int
 
-    def cumulative(self, k: int) -> NDArray[Any]:
-        return self.rolling(k, self.steps)
-
-    def rolling(self, k: int, length: int) -> NDArray[Any]:
-        ends = np.arange(1, self.steps + 1)
-        is_own = (ends == self.last) & (np.maximum(1, ends - length + 1) == self.first) & (k == self.k)
-        return np.asarray(is_own, dtype=np.int64)
-
-    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
-        square = np.zeros((starts, ends), dtype=np.int64)
-        row, column = self.first - first_start, self.last - first_end
-        if k == self.k and 0 <= row < starts and 0 <= column < ends:
-            square[row, column] = 1
-        return square
+def _sources(design: Design) -> Sequence[int]:
+    """The thresholds whose answers a design reads."""
+    shape, thresholds = design.shape, design.problem.thresholds
+    return shape.counted(thresholds) if isinstance(shape, PrescribedScale) else thresholds
 
 
 def _explicit(design: Design) -> Arrays:
@@ -171,12 +168,10 @@ def _explicit(design: Design) -> Arrays:
 
 def _entries(design: Design) -> Iterator[tuple[int, int, int, int, int, int]]:
     problem = design.problem
-    shape = design.shape
-    sources = shape.counted(problem.thresholds) if isinstance(shape, PrescribedScale) else problem.thresholds
-    for source in sources:
+    for source in _sources(design):
         for first in range(1, problem.steps + 1):
             for last in range(first, problem.steps + 1):
-                answers = _OneWindow(problem.steps, source, first, last)
+                answers = _of_one_window(design, source, first, last)
                 for k in problem.thresholds:
                     encoded = design.encode(answers, k)
                     for row in np.flatnonzero(encoded):

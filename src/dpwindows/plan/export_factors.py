@@ -52,6 +52,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,7 @@ from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import CumulativeTree, FixedWindowTrees, TimeWindowTrees, TreeForEveryStart
 
 Arrays = dict[str, Any]
+Matrix = Callable[[NDArray[Any]], NDArray[Any]]
 
 # Largest matrices, in positions, that are written out whole.
 _DENSE = 1024
@@ -130,9 +133,12 @@ def factors(design: Design) -> Arrays:
         case Series(map=measured):
             return _matrices(measured, count_windows(problem.window, problem.steps), "")
         case SeriesInPeriods() as shape:
-            return _periods(shape, design)
+            windows = count_windows(problem.window, problem.steps)
+            encode = partial(shape.encode_series, problem.window)
+            return _as_matrices(encode, lambda numbers: of(design).decode(numbers), windows, design.rows)
         case CumulativeTree(tree=tree) | TreeForEveryStart(tree=tree):
-            return _series_tree(tree)
+            # On the values of a series, not on their increments.
+            return _as_matrices(tree.encode, tree.decode, tree.length, tree.rows)
         case SeriesByThreshold(maps=maps):
             windows = count_windows(problem.window, problem.steps)
             named = [_matrices(own, windows, f"_{k}") for k, own in zip(problem.thresholds, maps, strict=True)]
@@ -158,14 +164,6 @@ def factors(design: Design) -> Arrays:
         case Together(lengths=lengths) as mixed:
             return {"lengths": np.array(lengths), "taps": mixed.matrices}
     return {}
-
-
-def _periods(shape: SeriesInPeriods, design: Design) -> Arrays:
-    window, windows = design.problem.window, count_windows(design.problem.window, design.problem.steps)
-    if windows > _DENSE:
-        return {}
-    matrix = shape.encode_series(window, np.eye(windows, dtype=np.int64))
-    return {"matrix": integers(matrix), "decoder_matrix": of(design).decode(np.eye(design.rows))}
 
 
 def _blocks(shape: Blocks, design: Design) -> Arrays:
@@ -213,29 +211,22 @@ def _compressed(design: Design) -> Arrays:
     return {"nearest": reader.nearest, **{f"inner/{name}": array for name, array in arrays.items()}}
 
 
-def _series_tree(tree: RangeTree) -> Arrays:
-    """The matrix on the values of a series, not on their increments."""
-    if tree.length > _DENSE:
-        return {}
-    matrix = tree.encode(np.eye(tree.length, dtype=np.int64))
-    return {"matrix": integers(matrix), "decoder_matrix": tree.decode(np.eye(tree.rows))}
-
-
 def _tree(tree: RangeTree, suffix: str) -> Arrays:
-    if tree.length > _DENSE:
-        return {}
-    points = np.eye(tree.length, dtype=np.int64)
-    decoder = tree.decode(np.eye(tree.rows))
-    return {f"matrix{suffix}": integers(tree.node_sums(points)), f"decoder_matrix{suffix}": decoder}
+    return _as_matrices(tree.node_sums, tree.decode, tree.length, tree.rows, suffix)
 
 
 def _matrices(measured: IntegerMap, length: int, suffix: str) -> Arrays:
+    if length > _DENSE:
+        return {}
+    return _as_matrices(measured.encode, series_reader(measured, length).decode, length, measured.rows(length), suffix)
+
+
+def _as_matrices(encode: Matrix, decode: Matrix, length: int, rows: int, suffix: str = "") -> Arrays:
     """An integer map and its left inverse as matrices, found by applying them to unit vectors."""
     if length > _DENSE:
         return {}
-    matrix = measured.encode(np.eye(length, dtype=np.int64))
-    decoder = series_reader(measured, length).decode(np.eye(measured.rows(length)))
-    return {f"matrix{suffix}": integers(matrix), f"decoder_matrix{suffix}": decoder}
+    matrix = integers(encode(np.eye(length, dtype=np.int64)))
+    return {f"matrix{suffix}": matrix, f"decoder_matrix{suffix}": decode(np.eye(rows))}
 
 
 def integers(array: NDArray[Any]) -> NDArray[Any]:

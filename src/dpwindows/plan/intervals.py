@@ -45,10 +45,8 @@ _SINGLE, _OUTWARDS = 1e-13, 1e-6
 def estimate_variance(measurement: Measurement, measure: Measure, squares: FloatArray) -> FloatArray:
     """Variance of estimates of one measure, in squared counts: those of a release, or of one step of a stream.
 
-    Args:
-        measurement: the noise they are made with.
-        measure: what is estimated; an exact count is the difference of two independent estimates.
-        squares: sum of squares of the weights that each estimate of one threshold puts on the noise.
+    `squares` are the sums of squares of the weights that each estimate of one threshold puts on the noise; an exact
+    count is the difference of two independent estimates.
     """
     noise = noise_of(measurement)
     return squares * noise_variance(noise.law, noise.scale, noise.size) * len(measure.thresholds)
@@ -69,12 +67,8 @@ def half_widths(
 ) -> FloatArray:
     """Half width of the interval of each of these estimates, in counts: a quantile of the noise that is in it.
 
-    Args:
-        measurement: as for `estimate_variance`.
-        measure: as for `estimate_variance`.
-        squares: as for `estimate_variance`.
-        fourths: gives the sums of fourth powers of the same weights, or None where they are unknown.
-        confidence: coverage of each interval by itself, strictly between 0 and 1.
+    Arguments are those of `estimate_variance`; `fourths` gives the sums of fourth powers of the same weights, None if
+    they are unknown, and `confidence` is the coverage of each interval by itself, strictly between 0 and 1.
     """
     std_errors = np.sqrt(estimate_variance(measurement, measure, squares))
     noise, parts = noise_of(measurement), len(measure.thresholds)
@@ -108,10 +102,7 @@ def lattice_half_width(
 def half_width_factors(sums: Sums, confidence: float, *, alone: bool = False) -> FloatArray:
     """Half widths of intervals, in standard errors of these sums: a bound (module docstring).
 
-    Args:
-        sums: what is known of them.
-        confidence: coverage of each interval by itself, strictly between 0 and 1.
-        alone: whether numbers of a joint law are not summed.
+    `confidence` is that of each interval by itself; `alone` tells whether numbers of a joint law are not summed.
     """
 
     def quantile(tail: float) -> FloatArray:

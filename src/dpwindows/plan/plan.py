@@ -88,28 +88,17 @@ class Plan(Planned):
     ) -> None:
         require_kind("timeline", timeline, Timeline, "a Timeline")
         groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
-        rule = CountingRule(distinct_steps, max_occurrences, max_runs)
-        if groups is not None and rule.bounded:
+        self.rule = CountingRule(distinct_steps, max_occurrences, max_runs)
+        if groups is not None and self.rule.bounded:
             raise InputError(
                 "--max-runs and --max-occurrences do not go with --by: each group would be bounded by itself, and a "
                 "total in another way than its groups. Leave out one of them (--max-groups bounds groups)"
             )
-        super().__init__(
-            placed(normalise(queries), Calendar.of(timeline), timeline.steps),
-            timeline=timeline,
-            last_step=timeline.steps,
-            unit=unit,
-            budget=budget,
-            strategy=strategy,
-            criterion=criterion,
-            weights=weights,
-            rule=rule,
-            confidence=confidence,
-            max_draws=max_draws,
-            singleton=singleton,
-            grouping=groups,
-            estimate_loss=estimate_loss,
-        )
+        self.queries = placed(normalise(queries), Calendar.of(timeline), timeline.steps)
+        self.unit, self.budget, self.strategy, self.criterion, self.weights = unit, budget, strategy, criterion, weights
+        self.grouping, self.confidence, self.max_draws = groups, confidence, max_draws
+        self.timeline, self.singleton, self.estimate_loss = timeline, singleton, estimate_loss
+        self._work_out(timeline.steps)
         require_within(self.workload, max_draws)
 
     def __repr__(self) -> str:

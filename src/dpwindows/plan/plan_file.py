@@ -64,8 +64,11 @@ class PlanValues:
             values |= {"stream": True} | ({} if plan.horizon is None else {"horizon": plan.horizon})
         else:
             values |= {_key(name): value for name, value in plan.timeline.to_dict().items()}
+        groups, given = plan.grouping, vars(plan) | vars(plan.rule)
+        if groups is not None:
+            given |= groups.to_dict() | {"by": {one.name: one.values for one in groups.columns}}
         for name, key in zip(PlanFile.__struct_fields__, PlanFile.__struct_encode_fields__, strict=True):
-            value = getattr(plan, name, None)
+            value = given.get(name)
             # Numbers and names are told even at their defaults, which may be others one day.
             left_out = value is None or value is False or (name == "max_draws" and value == MAX_DRAWS)
             values |= {} if left_out or key in values else {key: _plain(value)}

@@ -61,68 +61,56 @@ class Forecasts(list[Forecast]):
 class Planned(PlanValues, ABC):
     """Everything asked, and the measurements that answer it within one budget.
 
-    `Plan` and `StreamPlan` say which windows there are, how large a plan may be and which strategies serve it.
+    `Plan` and `StreamPlan` say which windows there are, how large a plan may be and which strategies serve it. They set
+    what is asked, with named periods placed in a calendar, and `_work_out` the rest.
 
-    Args:
-        queries: what is asked, with named periods placed in a calendar.
+    Attributes:
         timeline: the range and step that measurements are worked out and forecast for.
-        last_step: the last step there will ever be, None if there is no end of them.
-        grouping: the groups that everything is asked in, None for none.
         rule: which occurrences of an item count.
-        estimate_loss: the share of the budget for the number of items that lost something by the rule; None: no such
-            number.
+        grouping: the groups that everything is asked in, None for none.
 
-    All others are those of `Plan`.
-
-    Raises:
-        InputError: something asked for is not legal.
+    All others are the arguments of `Plan`.
     """
 
-    def __init__(
-        self,
-        queries: tuple[Query, ...],
-        *,
-        timeline: Timeline,
-        last_step: int | None,
-        unit: Unit,
-        budget: Budget,
-        strategy: str,
-        criterion: Criterion,
-        weights: Mapping[str, float] | Sequence[float] | None,
-        rule: CountingRule,
-        confidence: float,
-        max_draws: int,
-        singleton: bool = False,
-        grouping: Grouping | None = None,
-        estimate_loss: float | None = None,
-    ) -> None:
+    queries: tuple[Query, ...]
+    timeline: Timeline
+    unit: Unit
+    budget: Budget
+    strategy: str
+    criterion: Criterion
+    weights: Mapping[str, float] | Sequence[float] | None
+    rule: CountingRule
+    grouping: Grouping | None
+    confidence: float
+    max_draws: int
+    singleton: bool = False
+    estimate_loss: float | None = None
+
+    def _work_out(self, last_step: int | None) -> None:
+        """Work out the measurements of what is asked; the last step there will ever be is None if there is no end.
+
+        Raises:
+            InputError: something asked for is not legal.
+        """
+        queries, unit, grouping, estimate_loss = self.queries, self.unit, self.grouping, self.estimate_loss
         require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemPerPeriod(steps), ItemLevel() or ItemAddRemove()")
-        require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
-        if criterion not in ("rms", "max"):
-            raise InputError(f"criterion must be rms or max, got {criterion!r}")
-        if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
-            raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
-        require_fit(rule, queries, unit, last_step)
-        require_loss(estimate_loss, rule)
-        require_limit(max_draws)
+        require_kind("budget", self.budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
+        if self.criterion not in ("rms", "max"):
+            raise InputError(f"criterion must be rms or max, got {self.criterion!r}")
+        if not (isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1):
+            raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {self.confidence!r}")
+        require_fit(self.rule, queries, unit, last_step)
+        require_loss(estimate_loss, self.rule)
+        require_limit(self.max_draws)
         if grouping is not None:
-            grouping.require_fit(unit, timeline.steps)
-            if strategy == paper.NAME and not isinstance(unit, EventLevel):
+            grouping.require_fit(unit, self.timeline.steps)
+            if self.strategy == paper.NAME and not isinstance(unit, EventLevel):
                 raise InputError("the strategy paper has no groups at item level: leave --strategy out")
-        self.queries, self.timeline, self.unit, self.budget = queries, timeline, unit, budget
-        self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
-        self.weights = weights if weights is None or isinstance(weights, Mapping) else list(weights)
-        self.confidence, self.max_draws = confidence, max_draws
-        self.rule, self.grouping = rule, grouping
-        self.by = None if grouping is None else {one.name: list(one.values) for one in grouping.columns}
-        self.group_of = None if grouping is None else grouping.group_of
-        self.max_groups = None if grouping is None else grouping.max_groups
-        self.totals = None if grouping is None else grouping.totals
-        self.distinct_steps, self.max_occurrences = rule.distinct_steps, rule.max_occurrences
-        self.max_runs, self.estimate_loss = rule.max_runs, estimate_loss
+        if not (self.weights is None or isinstance(self.weights, Mapping)):
+            self.weights = list(self.weights)
         self._require_bearable()
         kept = 1 if estimate_loss is None else 1 - estimate_loss
-        listed = weights_of(queries, weights)
+        listed = weights_of(queries, self.weights)
         # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
         parts = parts_of(queries, [weight / sum(listed) * kept for weight in listed], grouping)
         parts += [] if estimate_loss is None else [Part(_LOST, estimate_loss)]
@@ -150,19 +138,11 @@ class Planned(PlanValues, ABC):
 
     @abstractmethod
     def _require_bearable(self) -> None:
-        """Refuse what is too large to be planned, before it is planned.
-
-        Raises:
-            InputError: too many numbers would be released, or noise values drawn.
-        """
+        """Refuse, by `InputError`, what is too large to be planned, before it is planned."""
 
     @abstractmethod
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
-        """The designs that can measure a part, with a lattice of about 2^bits units to a count.
-
-        Raises:
-            InputError: there are none.
-        """
+        """The designs that can measure a part, about 2^bits lattice units to a count; raises `InputError` if none."""
 
     def _problem(self, part: Part, window: WindowFamily, steps: int, law: Law, bits: int) -> Problem:
         """What is measured for a part: windows of this family over `steps` steps."""

@@ -83,15 +83,10 @@ Proposals = Callable[[Part, Law, int], Sequence[Design]]
 
 
 def allot(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
-    """Shares a budget among parts: the noise law, the designs and the scales of least error within it.
+    """Shares a budget among parts, whose shares sum to 1: the noise law, designs and scales of least error within it.
 
-    Args:
-        budget: what all parts together may spend.
-        parts: what is measured, each with its share; shares sum to 1.
-        proposals: the designs that can measure a part, for which it raises `InputError` where there are none.
-
-    Returns:
-        One allotment for each part, in their order, all under one noise law.
+    `proposals` gives the designs that can measure a part, and raises `InputError` where there are none. Allotments come
+    in the order of the parts, all under one noise law.
 
     Raises:
         InputError: no noise law has designs for all parts, or the budget is too small for any noise that is drawn.
@@ -214,12 +209,8 @@ def _choose_allotments(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[
 def choose_joint(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
     """The places of the parts that can be measured as one: rolling counts of distinct items, without groups.
 
-    Where that are too many, or windows too long for a filter to be searched, the longest are measured apart.
-
-    Args:
-        parts: what is asked.
-        unit: the unit of privacy.
-        steps: the horizon, None if there is none; windows as long as it are cumulative.
+    Where that are too many, or windows too long for a filter to be searched, the longest are measured apart. Windows as
+    long as the horizon `steps` (None if there is none) are cumulative.
     """
     if not (isinstance(unit, EventLevel) or unit == ItemPerPeriod(1)):
         return []
@@ -253,12 +244,9 @@ def join_parts(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
 def split_joint(
     allotments: Sequence[Allotment], apart: Sequence[Allotment], places: Sequence[int]
 ) -> tuple[Allotment, ...] | None:
-    """The allotments of joined parts, one for each query again; None where a query errs more than apart.
+    """The allotments of joined parts, the joint one first, as one for each query; None where any errs more than apart.
 
-    Args:
-        allotments: of the joined parts, the joint one first.
-        apart: what every query gets by itself.
-        places: of the queries that are measured as one.
+    `apart` is what every query gets by itself, `places` are those of the queries that are measured as one.
     """
     one, others = allotments[0], iter(allotments[1:])
     split = []

@@ -88,11 +88,7 @@ def design_from_dict(
 ) -> Design:
     """The design that `design_to_dict` was given, of the integers that it had.
 
-    Args:
-        values: what that returned.
-        problem: what the design measures; of its noise the law.
-        strategy: its name.
-        parameters: what was chosen, for metadata.
+    Of the problem's noise it is given the law; the strategy's name and parameters are for metadata.
 
     Raises:
         ValueError: the values describe no design that this version knows.

@@ -99,23 +99,14 @@ class StreamPlan(Planned):
         self.start = clock.start if clock else None
         self.step = clock.step if clock else None
         self.time_zone = clock.time_zone if clock else None
-        asked = placed(normalise(queries), Calendar.of(clock) if clock else None, horizon or FORECAST_STEPS)
-        longest = max(_longest_period(query.window, horizon) for query in asked)
-        super().__init__(
-            asked,
-            # A forecast without a horizon is for a whole period or more.
-            timeline=Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest)),
-            last_step=horizon,
-            unit=unit,
-            budget=budget,
-            strategy=strategy,
-            criterion=criterion,
-            weights=weights,
-            rule=CountingRule(distinct_steps, max_occurrences, max_runs),
-            confidence=confidence,
-            max_draws=max_draws,
-            grouping=groups,
-        )
+        self.queries = placed(normalise(queries), Calendar.of(clock) if clock else None, horizon or FORECAST_STEPS)
+        longest = max(_longest_period(query.window, horizon) for query in self.queries)
+        # A forecast without a horizon is for a whole period or more.
+        self.timeline = Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest))
+        self.rule = CountingRule(distinct_steps, max_occurrences, max_runs)
+        self.unit, self.budget, self.strategy, self.criterion, self.weights = unit, budget, strategy, criterion, weights
+        self.grouping, self.confidence, self.max_draws = groups, confidence, max_draws
+        self._work_out(horizon)
         self.allotments = tuple(self._with_forecast(allotment, self.timeline.steps) for allotment in self.allotments)
 
     def __repr__(self) -> str:
@@ -186,11 +177,7 @@ class StreamPlan(Planned):
 
 
 def _require_rows(groups: Grouping | None) -> None:
-    """Check that each event is counted in the group of its own row: a stream does not keep which group was first.
-
-    Raises:
-        InputError: a rule for each item decides in which groups it counts.
-    """
+    """Check that each event is counted in the group of its own row: no stream keeps which group was first."""
     if groups is None or not groups.has_rule:
         return
     if groups.group_of == "item":

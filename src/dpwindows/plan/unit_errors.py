@@ -43,11 +43,7 @@ class _Point:
 
 
 def unit_errors(plan: Planned) -> dict[str, Any]:
-    """The grid around a plan as plain values: for each family its axes, and errors and limits over them.
-
-    Args:
-        plan: what is asked; its families, their lengths halved and doubled, its horizon halved and doubled, its unit
-            beside event and item level, and k = 1, 2, 4, 10 with those asked for.
+    """The grid around a plan as plain values: lengths and horizon halved and doubled, its unit and two more, several k.
 
     Returns:
         `families`, each with `window`, `share`, `lengths` (null for families without), `horizons`, `ks`, `units`, and

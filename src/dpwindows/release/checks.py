@@ -88,7 +88,10 @@ def checked_rows(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
         if name not in nullable and table.column(name).null_count:
             raise ValueError(f"its column {name!r} has missing values")
     possible = {
-        **{one["name"]: pc.is_in(table[one["name"]], _listed(one["values"])) for one in groups},
+        **{
+            one["name"]: pc.is_in(table[one["name"]], pa.array([*one["values"], None], group_type(one["values"])))
+            for one in groups
+        },
         **{name: pc.is_finite(table[name]) for name in _FLOATS},
         "measure": pc.is_in(table["measure"], pa.array(["at_least", "exactly"])),
         "k": pc.greater_equal(table["k"], 1),
@@ -103,11 +106,6 @@ def checked_rows(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
     if table.num_rows and min(pc.min(table[name]).as_py() for name in ("std_error", "bias_bound")) < 0:
         raise ValueError("it has an error below 0")
     return table
-
-
-def _listed(values: list[Any]) -> pa.Array:
-    """The values that a column of groups may hold; null stands for all of them."""
-    return pa.array([*values, None], group_type(values))
 
 
 def _in_calendar(times: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -338,11 +338,8 @@ def fieller(
     so it crosses 0 at most twice on each side, and exactly once where it ends above 0: where b is more than its own
     half width away from 0. Otherwise the set holds numbers of any size, with both signs.
 
-    Args:
-        estimates: a and b.
-        squares: variance of a, covariance, variance of b.
-        factor: half width of the interval of a difference, in standard errors.
-        bias_bounds: of a and b.
+    Given are the estimates a and b; the variance of a, their covariance and the variance of b; the half width of a
+    difference, in standard errors; and the bias bounds.
     """
     (a, b), (aa, ab, bb), (bias_a, bias_b) = estimates, squares, bias_bounds
     if abs(b) <= factor * math.sqrt(bb) + bias_b:

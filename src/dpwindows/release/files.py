@@ -32,14 +32,7 @@ import pyarrow.parquet
 from dpwindows.ask.shapes import read_json
 from dpwindows.durable import UnsettledError, claim, write_atomically
 from dpwindows.errors import EngineError, InputError
-from dpwindows.release.checks import (
-    CHECKSUM,
-    checked_metadata,
-    checked_rows,
-    checksum_of,
-    schema_of,
-    without_checksum,
-)
+from dpwindows.release.checks import CHECKSUM, checked_metadata, checked_rows, checksum_of, schema_of, without_checksum
 from dpwindows.release.outputs import meta_path, parts_of, require_no_database
 
 KEY = b"dpwindows"
@@ -89,13 +82,7 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
 
 
 def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
-    """Write a release; each file appears whole or not at all, and is on disk when this returns.
-
-    Args:
-        table: the rows.
-        metadata: the metadata.
-        path: the file.
-        force: replace what is there.
+    """Write a release; each file appears whole or not at all, and is on disk when this returns. `force` replaces files.
 
     Raises:
         InputError: see `require_writable`; also if the file appeared meanwhile.

@@ -55,13 +55,7 @@ def release_once(
     read: Callable[[], ExactAnswers | GroupedAnswers],
     draw: Callable[[ExactAnswers | GroupedAnswers, dict[str, Any]], Release],
 ) -> Outcome:
-    """Release under a ledger; see the module.
-
-    Args:
-        ledger: the dataset to spend from.
-        request: what is asked.
-        read: counts the exact answers.
-        draw: adds noise to them, and what it is given to the metadata.
+    """Release under a ledger; see the module. `draw` adds noise to what `read` counts, and its dictionary to metadata.
 
     Raises:
         OverBudgetError: the request does not fit what is left.

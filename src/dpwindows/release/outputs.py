@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from dpwindows.count.sources.files import files_of, first_bytes
-from dpwindows.durable import same_file
+from dpwindows.durable import SQLITE, same_file
 from dpwindows.errors import InputError
 
 # What databases keep beside their file: logs and journals that hold part of the content, and locks.
@@ -38,7 +38,7 @@ def require_no_database(output: Path) -> None:
             head = first_bytes(part, 16) if part.is_file() else b""
         except OSError:
             continue
-        if head == b"SQLite format 3\0" or head[8:12] == b"DUCK":
+        if head == SQLITE or head[8:12] == b"DUCK":
             raise InputError(
                 f"{part} is a database, and no output replaces one, with --force neither: it may be a ledger, a "
                 "stream's state or a log. Name another output"
@@ -46,13 +46,10 @@ def require_no_database(output: Path) -> None:
 
 
 def require_not_read(output: Path | None, **read: str | Path | None) -> None:
-    """Check that an output is none of the files that its command reads, before anything is spent.
+    """Check that an output (None writes none) is none of the files that its command reads, before anything is spent.
 
-    Args:
-        output: the file to be written; None writes none.
-        read: what is read, by what it is called in the message (`ledger_file`, `state`, ...): a path, and what
-            databases keep beside it. For `events` it is anything that stands for files, and for `release` a release
-            with its metadata. None is not read.
+    What is `read` is given by what messages call it (`ledger_file`, `state`, ...): a path, and what databases keep
+    beside it; `events` is anything that stands for files, `release` a release with its metadata, None is not read.
 
     Raises:
         InputError: it is one of them, however it is spelled and whatever links lead to it.

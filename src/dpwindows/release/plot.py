@@ -14,12 +14,7 @@ from dpwindows.release.files import require_writable, write_text
 
 @dataclass(frozen=True, repr=False)
 class Plot:
-    """Charts that a notebook shows, and that load nothing.
-
-    Attributes:
-        table: the rows drawn.
-        metadata: of the release they are from.
-    """
+    """Charts, of the rows of a release with its metadata, that a notebook shows, and that load nothing."""
 
     table: pa.Table
     metadata: Mapping[str, Any]

@@ -128,10 +128,9 @@ def _decode(measurement: Measurement, k: int, noisy: NDArray[Any]) -> FloatArray
 
 
 def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:
-    """The consistent numbers beside the estimates drawn; None where there are none.
+    """The consistent numbers beside the estimates drawn; None where the table is too large, and where runs are bounded.
 
-    That is where the table is too large for them, and where runs are bounded: for each window length and threshold by
-    itself, so that no two of them need agree.
+    These are counted for each window length and threshold by itself, so that no two of them need agree.
     """
     if plan.rule.max_runs is not None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
@@ -36,26 +36,16 @@ _FEW = 40
 
 @dataclass(frozen=True)
 class Axis:
-    """What a direction of a chart stands for.
-
-    Attributes:
-        low, high: the values at its two ends.
-        marks: values with the text that stands at them.
-        logarithmic: whether equal distances are equal ratios.
-    """
+    """A direction of a chart: the values at its two ends, and those that are marked, with their text."""
 
     low: float
     high: float
     marks: tuple[tuple[float, str], ...]
-    logarithmic: bool = False
 
     def share(self, values: Any) -> Any:
         """Where values stand, from 0 at the low end to 1 at the high one; the middle if the axis has no length."""
         given = np.asarray(values, dtype=np.float64)
-        low, high = self.low, self.high
-        if self.logarithmic:
-            given, low, high = np.log(given), math.log(low), math.log(high)
-        return (given - low) / (high - low) if high > low else np.full_like(given, 0.5)
+        return (given - self.low) / (self.high - self.low) if self.high > self.low else np.full_like(given, 0.5)
 
 
 def round_steps(low: float, high: float, parts: int) -> list[float]:
@@ -73,24 +63,14 @@ def numbers(low: float, high: float, parts: int = 5, *, whole: bool = False) -> 
     return Axis(low, high, tuple((at, _text(at, marks)) for at in marks if not whole or at == int(at)))
 
 
-def counts(values: Floats, parts: int = 5) -> Axis:
+def counts(values: Floats) -> Axis:
     """An axis from zero, or from the lowest value where that is negative, to a round number."""
     known = values[np.isfinite(values)]
     low, high = min(0.0, known.min(initial=0.0)), max(0.0, known.max(initial=0.0))
     high = high or (1.0 if low == 0 else 0.0)
-    steps = round_steps(low, high, parts)
+    steps = round_steps(low, high, 5)
     step = steps[1] - steps[0] if len(steps) > 1 else abs(high - low)
-    return numbers(low, math.ceil(high / step - 1e-9) * step, parts)
-
-
-def powers(values: Iterable[float]) -> Axis:
-    """A logarithmic axis around values, marked at 1, 2 and 5 times the powers of ten, or at the powers alone."""
-    ascending = sorted(values)
-    low, high = ascending[0] / 1.15, ascending[-1] * 1.15
-    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    several = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
-    marks = [digit * 10.0**power for power in tens for digit in several]
-    return Axis(low, high, tuple((at, f"{at:,g}") for at in marks if low <= at <= high), logarithmic=True)
+    return numbers(low, math.ceil(high / step - 1e-9) * step)
 
 
 def times(low: int, high: int, most: int = 6) -> Axis:
@@ -106,11 +86,6 @@ def times(low: int, high: int, most: int = 6) -> Axis:
     named = [(int(place.astype("datetime64[ms]").astype(np.int64)), str(place)) for place in places]
     shown = 7 if months < 12 else 4
     return Axis(low, high, tuple((at, text[:shown]) for at, text in named if at >= low))
-
-
-def names(texts: Sequence[str]) -> Axis:
-    """An axis of names, the first at its high end."""
-    return Axis(0.5, len(texts) + 0.5, tuple((len(texts) - at, text) for at, text in enumerate(texts)))
 
 
 @dataclass(frozen=True)
@@ -156,7 +131,7 @@ class Chart:
         parts = []
         for value, text in self.y.marks:
             at = _percent(1 - self.y.share(value))
-            shade = "zero" if value == 0 and not self.y.logarithmic else "grid"
+            shade = "zero" if value == 0 else "grid"
             parts.append(f'<line x1="0" x2="100%" y1="{at}" y2="{at}" class="{shade}"/>')
             parts.append(f'<text x="-6" y="{at}" dy="4" class="tick" text-anchor="end">{escape(text)}</text>')
         crowded = len(self.x.marks) > 3
@@ -256,7 +231,7 @@ class Line:
                 lines.append(f'<path d="{around}Z" fill="{self.colour}" opacity="{fainter:g}"/>')
             dashed = ' stroke-dasharray="4 3"' if cut else ""
             lines.append(f'<path d="{path(across[rows], up[rows])}" class="line" stroke="{self.colour}"{dashed}/>')
-            dots += [dot(across[row], up[row], self.colour) for row in rows if few or len(rows) == 1]
+            dots += [dot(across[row], up[row], f'fill="{self.colour}"') for row in rows if few or len(rows) == 1]
         return "".join(lines), "".join(dots)
 
     def _pieces(self) -> Iterator[npt.NDArray[np.int64]]:
@@ -276,19 +251,16 @@ def path(x: Floats, y: Floats) -> str:
     return "M" + "L".join(f"{_SIDE * a:.1f} {_SIDE * b:.1f}" for a, b in zip(x, y, strict=True))
 
 
-def dot(x: float, y: float, colour: str, *, hollow: bool = False) -> str:
-    """A dot at a place."""
-    shade = f'fill="none" stroke="{colour}"' if hollow else f'fill="{colour}"'
+def dot(x: float, y: float, shade: str) -> str:
+    """A dot at a place; `shade` says by attributes of SVG how it is filled."""
     return f'<circle cx="{_percent(x)}" cy="{_percent(y)}" r="3" {shade}/>'
 
 
 def cells(values: Floats, breaks: Sequence[float], strength: Floats) -> str:
-    """A table of values as cells that fill the stretched square: colours by `breaks`, fainter by `strength` (0 to 1).
+    """A table of values as cells that fill the stretched square; its first row is at the bottom.
 
-    Args:
-        values: one row for each row of cells, the first at the bottom; not a number where there is no cell.
-        breaks: where the next colour begins, at most seven.
-        strength: the opacity of each cell.
+    There is no cell where a value is not a number. The next colour begins at each of at most seven `breaks`; `strength`
+    is the opacity of each cell.
     """
     tall, wide = values.shape
     drawn: dict[tuple[int, float], list[str]] = {}

@@ -33,14 +33,10 @@ _FAINT = (1.0, 0.6, 0.25)
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart of a figure: over time, over length, or a map of both.
+    """One chart of a figure: `along` is time, length or both; what the chart says is of the last window.
 
-    Attributes:
-        chart: what is drawn; what it says is of the last window.
-        series: places of its series among all that are packed.
-        along: `time`, `length` or `both`.
-        heading: whether the chart's own title stands above it.
-        choice: one of several that a reader picks from; None if it always stands there.
+    `series` are the places of its series among all that are packed. `heading` tells whether the chart's own title
+    stands above it; with a `choice` it is one of several that a reader picks from.
     """
 
     chart: Chart
@@ -133,7 +129,9 @@ class _Drawer:
         """One small chart a group, all with the same scale."""
         groups: dict[str, list[Series]] = {}
         for one in grouped:
-            groups.setdefault(_group(one), []).append(one)
+            groups.setdefault(", ".join(f"{name} {value}" for name, value in one.groups if value != ALL), []).append(
+                one
+            )
         drawn = {words: several[: len(COLOURS)] for words, several in list(groups.items())[:_MOST_GROUPS]}
         axis = self._axis([one for several in drawn.values() for one in several])
         panels = [self._over_time(several, words, axis, heading=True, height=140) for words, several in drawn.items()]
@@ -277,10 +275,6 @@ def _counted(several: Sequence[Series]) -> str:
     if len(several) > 1:
         return "Items seen"
     return "Distinct items" if several[0].distinct else f"Items seen {several[0].label}"
-
-
-def _group(one: Series) -> str:
-    return ", ".join(f"{name} {value}" for name, value in one.groups if value != ALL)
 
 
 def _left_out(more: int, what: str) -> list[str]:

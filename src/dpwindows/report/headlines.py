@@ -79,10 +79,7 @@ def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, A
 def factor(alpha: float, *, gaussian: bool, added: float = 0.0) -> float:
     """Standard errors beyond which an error lies, in either direction, with probability at most `alpha`.
 
-    Args:
-        alpha: strictly between 0 and 1.
-        gaussian: whether all noise is.
-        added: v of the module docstring; 0 for continuous noise.
+    `gaussian` tells whether all noise is, `added` is v of the module docstring (0 for continuous noise).
     """
     shifts = ((0.0, 1 / 2), (4.0, math.exp(-8.0))) if added else ((0.0, 0.0),)
     wider = math.sqrt(1 + added**2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -76,18 +76,10 @@ def _plot(table: pa.Table, metadata: Mapping[str, Any]) -> str:
     return _answering(drawn, pack(families(table), clock, _MOST_NUMBERS_OF_A_PLOT), metadata)
 
 
-def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A titled table for a notebook; the cells are plain text."""
-    return fragment(f"<p><b>{escape(title)}</b></p>" + grid(head, rows, numeric=(), label=title))
-
-
 def forecast_html(entries: Sequence[Mapping[str, Any]], confidence: float | None = None, *, said: str = "") -> str:
-    """A forecast: a table of errors, and bars that show each beside the least that is known to be possible.
+    """A forecast, as plain values: a table of errors, and bars that show each beside the least known to be possible.
 
-    Args:
-        entries: the entries of a plan's forecast, as plain values.
-        confidence: of the intervals, where it is known.
-        said: a sentence before the table.
+    `confidence` is that of the intervals, where it is known; `said` a sentence before the table.
     """
     names = [measure_text(row) + each(row) for row in entries]
     body = (f"<p>{escape(said)}</p>" if said else "") + forecast_grid(entries, confidence)
@@ -106,7 +98,7 @@ def ledger_html(page: Mapping[str, Any]) -> str:
         for name in ("total", "spent", "left")
     ]
     title = f"Ledger of {page['dataset']}, {page['unit']} level: {len(page['entries'])} entries"
-    return listing(title, ["Budget", "Amount"], rows)
+    return fragment(f"<p><b>{escape(title)}</b></p>" + grid(["Budget", "Amount"], rows, numeric=(), label=title))
 
 
 def _bar(name: str, row: Mapping[str, Any], largest: float) -> str:

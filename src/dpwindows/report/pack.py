@@ -35,12 +35,9 @@ MOST_NUMBERS = 3_000_000
 
 @dataclass(frozen=True)
 class Packed:
-    """The numbers of a release for a page.
+    """The numbers of a release for a page: base64 `text` of the compressed columns, and what it holds, as plain values.
 
-    Attributes:
-        index: what the text holds, as plain values: series, columns, times.
-        text: base64 of the compressed columns.
-        every_end: of the windows of `any` families those of one end in `every_end` are held (1: all windows).
+    Of `any` families it holds the windows of one end in `every_end` (1: all windows).
     """
 
     index: dict[str, Any]

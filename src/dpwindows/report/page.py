@@ -39,10 +39,8 @@ _SYMBOLS = {
 def page(table: pa.Table, metadata: Mapping[str, Any]) -> str:
     """Write the report of a release: a whole HTML document that refers to nothing outside itself.
 
-    Args:
-        table: rows of a release, with the columns of a release file. All of them are on the page; of more than about
-            three million the windows of `any` families are thinned, and the page says so.
-        metadata: the metadata of the release.
+    All rows of the table are on the page; of more than about three million the windows of `any` families are thinned,
+    and the page says so.
     """
     found, clock = families(table), Clock.of(table, metadata)
     title = _title(table, clock)

@@ -18,11 +18,8 @@ TOLERANCE = 0.06
 def planner_page(errors: Mapping[str, Any], asked: Mapping[str, Any], forecast: Sequence[Mapping[str, Any]]) -> str:
     """Write the page of a plan: a whole HTML document that refers to nothing outside itself.
 
-    Args:
-        errors: the grid that `plan.unit_errors` works out.
-        asked: where the sliders begin: `kind` of budget, its `amount`, `delta`, the `unit` and the `horizon`; and
-            `sentence`, what was asked in words.
-        forecast: the entries of the plan's own forecast, as plain values.
+    `errors` is the grid of `plan.unit_errors`. `asked` says where the sliders begin (`kind` of budget, its `amount`,
+    `delta`, `unit` and `horizon`), and in its `sentence` what was asked; `forecast` is the plan's own, as plain values.
     """
     stated = {**errors, "asked": {key: value for key, value in asked.items() if key != "sentence"}}
     body = (

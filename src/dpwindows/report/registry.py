@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -103,16 +104,10 @@ def _is_of(value: Any, kind: Kind) -> bool:
     if not isinstance(value, str) or not value.strip():
         return False
     if kind == DAY:
-        return re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None and _is_a_day(value)
-    return kind == PROSE or value in kind
-
-
-def _is_a_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
+        with suppress(ValueError):
+            return date.fromisoformat(value).isoformat() == value
         return False
-    return True
+    return kind == PROSE or value in kind
 
 
 def _slug(basic: Mapping[str, Any]) -> str:

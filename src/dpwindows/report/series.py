@@ -18,19 +18,6 @@ import pyarrow.compute as pc
 
 from dpwindows.report.clock import Clock
 
-_DRAWN = (
-    "first_step",
-    "last_step",
-    "start",
-    "end",
-    "complete",
-    "estimate",
-    "std_error",
-    "bias_bound",
-    "lower",
-    "upper",
-    "consistent",
-)
 _MOST_NAMED = 6
 # The value of a group column in the rows over all groups.
 ALL = "all"
@@ -205,7 +192,7 @@ def families(table: pa.Table) -> list[Family]:
     found: dict[str, list[Series]] = {}
     for key in keys:
         same = [pc.is_null(table[name]) if key[name] is None else pc.equal(table[name], key[name]) for name in names]
-        rows = table.filter(reduce(pc.and_, same)).select(list(_DRAWN))
+        rows = table.filter(reduce(pc.and_, same))
         ordered = rows.sort_by([("last_step", "ascending"), ("first_step", "ascending")])
         told = tuple((name, ALL if key[name] is None else str(key[name])) for name in groups)
         one = Series(key["window"], key["measure"], int(key["k"]), ordered, groups=told)

@@ -33,14 +33,7 @@ import numpy as np
 from dpwindows.ask.privacy import EventLevel, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.errors import InputError
-from dpwindows.theory.hard_instance import (
-    HardInstance,
-    Ints,
-    Reader,
-    require_at_least,
-    spread_over_slots,
-    whole_numbers,
-)
+from dpwindows.theory.hard_instance import HardInstance, Ints, Reader, require_at_least, spread_over_slots
 
 # Items, steps and how often they occur there, broadcast to one shape.
 Occurrences = tuple[Any, Any, Any]
@@ -54,12 +47,8 @@ def range_queries(points: Any, size: int, k: int = 1, *, singleton: bool = False
 
     Construction. Item i occurs k-1 times at the beginning and once more at x_i. It is counted in (1, y) iff x_i is
     present and at most y. Singleton, for n points: T = n (k - 1 + size).
-
-    Raises:
-        InputError: points or k are none.
     """
-    values = whole_numbers("points", points, 1, 0, size)
-    require_at_least("k", k, 1)
+    values = np.asarray(points)
     item, present, dormant = np.arange(len(values)), values > 0, np.full(len(values), k - 1)
     # The dormant occurrences: together in step 1, or one a step before the first value.
     before = k - 1 if singleton else 0
@@ -107,13 +96,10 @@ def linear_queries(
     Singleton: fall and rise of one item never meet in a step, and each further occurrence has a step of its own.
 
     Raises:
-        InputError: the arrays are none, or k or `length` are too small (or k too large for a singleton log).
+        InputError: k or `length` are too small (or k too large for a singleton log).
     """
-    queries = whole_numbers("matrix", matrix, 2, 0, 1)
-    elements = whole_numbers("present", present, 1, 0, 1)
+    queries = np.asarray(matrix)
     d, m = queries.shape
-    if len(elements) != m:
-        raise InputError(f"present must have one entry for each of the {m} columns, got {len(elements)}")
     size = (4 * d if singleton else d + 1) if length is None else length
     require_at_least("length", size, d + 1)
     # Row by row the rises (1) and falls (-1) of each column, from zeros.
@@ -129,7 +115,7 @@ def linear_queries(
     log = [
         (fallen, falls + 1, 1),
         (risen, rises + 1 + size, 1),
-        (item, d + 1, elements),
+        (item, d + 1, np.asarray(present)),
         _repeated(item, size, further, -1, singleton),
     ]
     first = np.arange(2, d + 2)
@@ -154,14 +140,8 @@ def dominance_queries(points: Any, size: int, k: int = 1, *, singleton: bool = F
 
     Singleton, n points: one occurrence in each of the k-1 middle groups; with Q = n size + 1 and R = Q + n (k - 2) the
     two events of item j = 1..n are at `Q - n x_j1 + j - 1` and `R + n x_j2 + j - 1`; T = n (2 size + k - 1).
-
-    Raises:
-        InputError: points or k are none.
     """
-    values = whole_numbers("points", points, 2, 0, size)
-    require_at_least("k", k, 1)
-    if values.shape[1] != 2 or ((values[:, 0] > 0) != (values[:, 1] > 0)).any():
-        raise InputError("points must have two coordinates, both in 1..size or both 0")
+    values = np.asarray(points)
     item, present, dormant = np.arange(len(values)), values[:, 0] > 0, np.full(len(values), k - 1)
     width = k - 1 if singleton else 1
     log = [
@@ -191,7 +171,7 @@ def marginals_rolling(table: Any, length: int, k: int = 1, *, singleton: bool = 
     step, or, in a singleton log, which needs W >= n k, at every n-th step from its j-th on.
 
     Raises:
-        InputError: the table is none, or `length` is too small for a singleton log.
+        InputError: `length` is too small for a singleton log.
     """
     return _marginals(table, length, k, Rolling(length), singleton=singleton)
 
@@ -201,12 +181,8 @@ def marginals_any(table: Any, k: int = 1, *, singleton: bool = False) -> HardIns
 
     As `marginals_rolling`, with the shortest windows that hold a column: one step, so T = d, or n k steps in a
     singleton log, so T = d n k.
-
-    Raises:
-        InputError: the table is none.
     """
-    rows = whole_numbers("table", table, 2, 0, 1)
-    return _marginals(rows, len(rows) * k if singleton else 1, k, AnyWindow(), singleton=singleton)
+    return _marginals(table, len(table) * k if singleton else 1, k, AnyWindow(), singleton=singleton)
 
 
 def dense_marginals_rolling(table: Any, length: int, k: int) -> HardInstance:
@@ -220,9 +196,9 @@ def dense_marginals_rolling(table: Any, length: int, k: int) -> HardInstance:
     its element present; a block's queries lie inside its own steps. b <= 2k - 3 makes k >= 2 + b // 2.
 
     Raises:
-        InputError: the table is none, k < 2 or `length` < 2.
+        InputError: k < 2 or `length` < 2.
     """
-    rows = whole_numbers("table", table, 2, 0, 1)
+    rows = np.asarray(table)
     require_at_least("k", k, 2)
     require_at_least("length", length, 2)
     width = min(2 * k - 3, length - 1)
@@ -238,8 +214,7 @@ def dense_marginals_rolling(table: Any, length: int, k: int) -> HardInstance:
 
 
 def _marginals(table: Any, length: int, k: int, window: WindowFamily, *, singleton: bool) -> HardInstance:
-    rows = whole_numbers("table", table, 2, 0, 1)
-    require_at_least("k", k, 1)
+    rows = np.asarray(table)
     n, d = rows.shape
     require_at_least("length", length, n * k if singleton else 1)
     item, column = np.nonzero(rows)

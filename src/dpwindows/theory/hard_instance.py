@@ -21,16 +21,11 @@ Reader = Callable[[NDArray[Any]], NDArray[Any]]
 
 @dataclass(frozen=True)
 class HardInstance:
-    """An event log, the windows to ask, and the function from their counts back to the hard problem's answers.
+    """An event log, the windows to ask, and the linear `read` from their counts to the hard problem's answers.
 
-    Attributes:
-        histories: the log: how often each item occurs in each of T steps, shape (items, T).
-        k: the threshold; windows are asked for the items with at least k occurrences.
-        window: the family to which all windows belong that are asked.
-        unit: the unit of privacy: neighbouring hard problems become neighbouring logs by it.
-        distance: how many neighbours apart the logs are if one element of the hard problem is added or removed.
-        first, last: the windows asked, as first and last steps, from 1 on.
-        read: from the counts of these windows, in their order, to the hard problem's answers. It is linear.
+    `histories` say how often each item occurs in each of T steps, shape (items, T). The windows, `first` and `last`
+    steps from 1 on, are of one family; asked are the items with at least `k` occurrences. By the `unit` neighbouring
+    hard problems become neighbouring logs, `distance` neighbours apart for one element that is added or removed.
     """
 
     histories: Ints
@@ -71,23 +66,6 @@ def spread_over_slots(histories: Ints) -> Ints:
     spread = np.zeros((items, steps, items), dtype=np.int64)
     spread[np.arange(items), :, np.arange(items)] = histories
     return spread.reshape(items, steps * items)
-
-
-def whole_numbers(name: str, values: Any, dimensions: int, low: int, high: int) -> Ints:
-    """An integer array of the given number of dimensions, not empty, with entries in low..high.
-
-    Raises:
-        InputError: it is none.
-    """
-    array = np.asarray(values)
-    if array.ndim != dimensions or array.size == 0 or array.dtype.kind not in "iub":
-        raise InputError(
-            f"{name} must be a non-empty array of whole numbers with {dimensions} axes, "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    if array.min() < low or array.max() > high:
-        raise InputError(f"{name} must lie in {low}..{high}, got {array.min()}..{array.max()}")
-    return array.astype(np.int64)
 
 
 def require_at_least(name: str, value: int, least: int) -> None:

@@ -87,11 +87,7 @@ class Reduction:
 def reductions(k: int, epsilon: float, delta: float, *, singleton: bool) -> list[Reduction]:
     """Run every reduction for a threshold; two need k >= 2, one of these a bundle stream, and are left out else.
 
-    Args:
-        k: the threshold of the windows.
-        epsilon: of the budget that the bounds are for.
-        delta: of it; 0 for a pure one.
-        singleton: whether the logs have at most one event a step.
+    Bounds are for (epsilon, delta), pure where delta is 0; in `singleton` logs there is at most one event a step.
 
     Raises:
         InputError: a parameter is out of range.

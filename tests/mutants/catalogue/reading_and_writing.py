@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant(
         "Times by a pattern are taken for UTC, whatever zone the release is in.",
         "count/query/relation.py",
-        """moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})\"""",
+        """moment = f"wall - coalesce(ahead, {offset_sql(self._timeline.offsets)})\"""",
         'moment = "wall - coalesce(ahead, 0)"',
         f"{TIMES}test_gap_and_fold_are_those_of_iso_text",
     ),

@@ -173,12 +173,7 @@ def _column(shown: str) -> Column:
 
 @contextmanager
 def _running(refusal: Callable[[str], InputError | None]) -> Iterator[None]:
-    """Turn what Spark raises into our two kinds of errors; `refusal` knows the messages that our own query fails with.
-
-    Raises:
-        InputError: PySpark is missing or too old, or as the caller can mend it.
-        EngineError: anything else failed.
-    """
+    """Turn what Spark raises into our two kinds of errors; `refusal` knows the messages that our query fails with."""
     try:
         import pyspark
         from py4j.protocol import Py4JError

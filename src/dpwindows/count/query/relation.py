@@ -204,7 +204,7 @@ class EventQueries:
 
     def _clock_time(self, timed: str, what: str) -> _Reading:
         """Instants out of a relation of `text_times`; text without an offset is local to the zone."""
-        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
+        moment = f"wall - coalesce(ahead, {offset_sql(self._timeline.offsets)})"
         return _Reading(timed, self._or_fail("time", moment, what), self._instants)
 
     def _patterned(self, relation: str, column: Column, pattern: str) -> str:

@@ -97,10 +97,10 @@ def wall_map(timeline: Timeline) -> StepMap:
     return _joined(_wall_pieces(instant_map(timeline), timeline.offsets))
 
 
-def offset_sql(time: str, offsets: OffsetTable) -> str:
-    """SQL for the zone's offset, in microseconds, at the local time `time` (a bigint expression)."""
+def offset_sql(offsets: OffsetTable) -> str:
+    """SQL for the zone's offset, in microseconds, at the local time `wall` (a bigint column)."""
     pieces = offsets.local_pieces()
-    return case_sql(time, [(piece.first or 0, str(piece.offset)) for piece in pieces])
+    return case_sql("wall", [(piece.first or 0, str(piece.offset)) for piece in pieces])
 
 
 def case_sql(time: str, branches: Sequence[tuple[int, str]]) -> str:

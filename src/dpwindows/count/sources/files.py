@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dpwindows.count.events import EventColumns
+from dpwindows.durable import SQLITE
 from dpwindows.errors import InputError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
@@ -131,7 +132,7 @@ def _kind(path: Path, *, csv: bool) -> str:
         return "Parquet"
     if head[8:12] == b"DUCK":
         return "DuckDB"
-    if head == b"SQLite format 3\0":
+    if head == SQLITE:
         return "SQLite"
     if (head[:4] == b"PK\3\4" and name.endswith(EXCEL_SUFFIXES)) or name.endswith(".xls"):
         raise InputError(

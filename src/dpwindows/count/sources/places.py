@@ -29,11 +29,7 @@ _LONGEST_FIELD = min(sys.maxsize, 2**31 - 1)
 def place_of(source: object, columns: EventColumns, role: str, text: str) -> str:
     """The first place of a value, such as "line 7 of log.csv"; empty where it is not found or places have no names.
 
-    Args:
-        source: what was read.
-        columns: the columns that are read.
-        role: which of them holds the value: item, time or count.
-        text: the value as text; of a longer one its first SHOWN characters.
+    `role` says which column holds the value (item, time or count); a longer `text` is cut to SHOWN characters.
     """
     values = _values_of(source, columns, dict(columns.roles)[role], text)
     return _first(place for place, value in values if value[:SHOWN] == text)

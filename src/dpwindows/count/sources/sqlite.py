@@ -63,10 +63,8 @@ def copy_rows(
 ) -> dict[str, str]:
     """Copy the columns item, time[, count] of a table or view into the engine's temporary table `name`.
 
-    `source` is the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy engine.
-
-    Returns:
-        The engine's identifier of each column's type.
+    The source is the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy engine. Returns the
+    engine's identifier of each column's type.
 
     Raises:
         InputError: the file, the table or a column is missing or damaged, or a column mixes types.

@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpwindows.count.sources.files import first_bytes
+from dpwindows.durable import SQLITE
 from dpwindows.errors import EngineError, InputError
 
 _COARSEST_CLOCK = 2.1  # seconds, and a little more
@@ -70,7 +71,7 @@ def require_whole(path: Path) -> None:
         header, size = first_bytes(path, 18), path.stat().st_size
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    page = int.from_bytes(header[16:18], "big") if header.startswith(b"SQLite format 3\0") else 0
+    page = int.from_bytes(header[16:18], "big") if header.startswith(SQLITE) else 0
     page = 1 << 16 if page == 1 else page
     if page and size % page:
         raise InputError(f"the SQLite file {path} is cut off within a page of {page} bytes: copy it again, whole")

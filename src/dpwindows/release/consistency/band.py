@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.release.consistency.rows import AT_ONCE, in_order, row_lengths, rows_by_end, rows_by_start, turned
-from dpwindows.release.consistency.series import UNKNOWN, Series, largest_within
+from dpwindows.release.consistency.rows import AT_ONCE, by_start, in_order, row_lengths, rows_by_end, rows_by_start
+from dpwindows.release.consistency.series import UNKNOWN, Series
 
 _ROUNDS = 10
 # Numbers looked at while a table is bent, at most; and how much more than owed they are moved.
@@ -24,68 +24,66 @@ _MOVES, _RELAXED, _TINY = 300_000_000, 1.5, 1e-300
 
 @dataclass
 class Band:
-    """Counts of at least k in all windows up to a longest, in rows by last step, 0 where there is none.
+    """Counts of at least k in all windows up to a longest: `values` in rows by last step, 0 where there is none.
 
     `weights` are one over the squared errors of these counts.
     """
 
     k: int
-    by_end: FloatArray
+    values: FloatArray
     weights: FloatArray
+
+    is_exact = False
 
     @property
     def longest(self) -> int:
         """The most steps of a window."""
-        return int(self.by_end.shape[1])
+        return int(self.values.shape[1])
 
     def of_length(self, length: int) -> Series:
         """Its windows of `length` steps."""
-        last = np.arange(length, len(self.by_end) + 1)
-        return Series(self.k, last - length + 1, last, self.by_end[length - 1 :, length - 1])
+        last = np.arange(length, len(self.values) + 1)
+        return Series(self.k, last - length + 1, last, self.values[length - 1 :, length - 1])
 
-    def at(self, first: IntArray, last: IntArray) -> FloatArray:
-        """The counts of windows, `UNKNOWN` where they are longer than its own."""
+    def least_around(self, first: IntArray, last: IntArray) -> FloatArray:
+        """The least counts around windows: their own, `UNKNOWN` where they are longer than its own."""
         place = last - first
         beyond = place >= self.longest
-        found: FloatArray = self.by_end[last - 1, np.minimum(place, self.longest - 1, out=place)]
+        found: FloatArray = self.values[last - 1, np.minimum(place, self.longest - 1, out=place)]
         found[beyond] = UNKNOWN
         return found
 
     def largest_within(self, first: IntArray, last: IntArray) -> FloatArray:
         """The largest count of its windows within first..last: that of a longest one."""
         short = last - first < self.longest
-        beyond = largest_within(self.of_length(self.longest), first, last)
-        return np.where(short, self.at(first, last), beyond)
+        beyond = self.of_length(self.longest).largest_within(first, last)
+        return np.where(short, self.least_around(first, last), beyond)
 
     def windows(self) -> tuple[IntArray, IntArray]:
         """First and last step of every place of its rows; places that are no window are given one of one step."""
-        last = np.broadcast_to(np.arange(1, len(self.by_end) + 1)[:, None], self.by_end.shape)
+        last = np.broadcast_to(np.arange(1, len(self.values) + 1)[:, None], self.values.shape)
         first = last - np.arange(self.longest)
         return np.where(first >= 1, first, last), last
 
     def in_order(self, longest: int) -> IntArray:
-        """The whole counts of all windows of at most `longest` steps, in canonical order; `UNKNOWN` as in `at`."""
-        places = in_order(len(self.by_end), longest)
+        """The whole counts of all windows of at most `longest` steps, in canonical order; `UNKNOWN` for others."""
+        places = in_order(len(self.values), longest)
         found = np.full(places[-1].stop, UNKNOWN, dtype=np.int64)
-        for place, row in zip(places, rows_by_start(self.by_end), strict=True):
+        for place, row in zip(places, rows_by_start(self.values), strict=True):
             own = found[place][: len(row)]
             own[:] = row[: len(own)]
         return found
 
     def clear(self) -> None:
         """Set what is no window to 0."""
-        self.by_end[np.arange(self.longest) >= row_lengths(*self.by_end.shape)[:, None]] = 0
+        self.values[np.arange(self.longest) >= row_lengths(*self.values.shape)[:, None]] = 0
 
 
 def follow(by_end: FloatArray, moves: Mapping[int, FloatArray]) -> FloatArray:
-    """Moves of windows of some lengths, handed on to windows of lengths between and beside them.
+    """Moves of windows of some lengths, by last step, handed on to windows of lengths between and beside them.
 
     Errors of windows that nearly coincide are nearly the same, so what another family tells of the error of one helps
     the others.
-
-    Args:
-        by_end: the table.
-        moves: for some lengths, how far the windows of that length were moved, by last step.
     """
     steps, longest = by_end.shape
     known = sorted(moves)
@@ -153,16 +151,9 @@ def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:
 
 
 def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_steps: IntArray, shortest: int) -> bool:
-    """Mend the inequalities of windows that end with some steps and have every second length, from `shortest` on.
+    """Mend the inequalities of windows of every second length from `shortest` (2 or 3) on; whether any did not hold.
 
-    Args:
-        counts: the windows that end with these steps, and those that end one step earlier.
-        give: how far each may move.
-        last_steps: the steps.
-        shortest: 2 or 3.
-
-    Returns:
-        Whether any of them did not hold.
+    Given are the windows that end with these steps and those that end one step earlier, and how far each may move.
     """
     longest = min(counts[0].shape[1], int(last_steps[-1]))
     lengths = np.arange(shortest, longest + 1, 2)
@@ -249,7 +240,7 @@ def lower_to_parts(bands: Sequence[Band]) -> None:
     Tables that are monotone, and fall in k, stay so.
     """
     by_k = {band.k: band for band in bands}
-    by_start = {k: turned(band.by_end, forth=False) for k, band in by_k.items()}
+    starting = {k: by_start(band.values) for k, band in by_k.items()}
     pairs = [(band, i, j) for band in bands if band.k > 1 for i, j in _pairs(sorted(by_k), band.k)]
     for length in range(2, max(band.longest for band in bands) + 1):
         for band, i, j in pairs:
@@ -257,11 +248,11 @@ def lower_to_parts(bands: Sequence[Band]) -> None:
             least, most = max(1, length - by_k[j].longest), min(length - 1, by_k[i].longest)
             if length > band.longest or least > most:
                 continue
-            whole = band.by_end[length - 1 :, length - 1]
-            first = by_start[i][: len(whole), least - 1 : most]
-            rest = by_k[j].by_end[length - 1 :, length - most - 1 : length - least][:, ::-1]
+            whole = band.values[length - 1 :, length - 1]
+            first = starting[i][: len(whole), least - 1 : most]
+            rest = by_k[j].values[length - 1 :, length - most - 1 : length - least][:, ::-1]
             np.minimum(whole, (first + rest).min(axis=1), out=whole)
-            by_start[band.k][: len(whole), length - 1] = whole
+            starting[band.k][: len(whole), length - 1] = whole
 
 
 def _pairs(thresholds: Sequence[int], k: int) -> Iterable[tuple[int, int]]:

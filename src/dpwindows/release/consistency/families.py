@@ -128,11 +128,9 @@ def _simulated(allotment: Allotment, design: Design, rows: int, size: float, com
 
 
 def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:
-    """The smoothed counts of one group; exactly k, where at least k or k + 1 is known, is told by at-least counts.
+    """The smoothed counts of one group, from the estimates of its measures.
 
-    Args:
-        known: the family.
-        estimates: the estimates of its measures.
+    Exactly k, where at least k or k + 1 is known, is told by at-least counts.
     """
     measured = dict(zip(known.asked, estimates, strict=True))
     at_least = {k: values for (kind, k), values in measured.items() if kind == "at_least"}

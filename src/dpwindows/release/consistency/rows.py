@@ -57,13 +57,10 @@ def rows_by_start_at(by_end: FloatArray, start: int, rows: int, longest: int) ->
     )
 
 
-def turned(rows: FloatArray, *, forth: bool) -> FloatArray:
-    """Rows of windows by start as rows by end (`forth`), or back: shape (..., steps, longest), the shortest first."""
-    steps, longest = rows.shape[-2:]
-    found = np.zeros_like(rows)
+def by_start(by_end: FloatArray) -> FloatArray:
+    """A table by end as rows of windows by start: shape (..., steps, longest), the shortest first."""
+    steps, longest = by_end.shape[-2:]
+    found = np.zeros_like(by_end)
     for place in range(min(steps, longest)):
-        if forth:
-            found[..., place:, place] = rows[..., : steps - place, place]
-        else:
-            found[..., : steps - place, place] = rows[..., place:, place]
+        found[..., : steps - place, place] = by_end[..., place:, place]
     return found

@@ -38,26 +38,33 @@ class Series:
     values: FloatArray
     exact_of: int | None = None
 
+    def windows(self) -> tuple[IntArray, IntArray]:
+        """First and last steps."""
+        return self.first, self.last
+
+    def largest_within(self, first: IntArray, last: IntArray) -> FloatArray:
+        """The largest count of a window within first..last, 0 where there is none."""
+        low = np.searchsorted(self.first, first, "left")
+        high = np.searchsorted(self.last, last, "right")
+        return np.maximum(_largest(self.values, low, high), 0)
+
+    def least_around(self, first: IntArray, last: IntArray) -> FloatArray:
+        """The least count of a window that holds first..last, `UNKNOWN` where there is none."""
+        low = np.searchsorted(self.last, last, "left")
+        high = np.searchsorted(self.first, first, "right")
+        return -_largest(-self.values, low, high)
+
+    @property
+    def is_exact(self) -> bool:
+        """True for counts of exactly k."""
+        return self.exact_of is not None
+
     def rise_from_one_start(self) -> None:
         """Make windows with the same first step rise with their last: isotonic regression (SciPy)."""
         starts = np.flatnonzero(np.diff(self.first, prepend=0))
         for begin, end in zip(starts, [*starts[1:], len(self.first)], strict=True):
             if end - begin > 1 and self.exact_of is None:
                 self.values[begin:end] = scipy.optimize.isotonic_regression(self.values[begin:end]).x
-
-
-def largest_within(series: Series, first: IntArray, last: IntArray) -> FloatArray:
-    """The largest count of the series in any window within first..last, 0 where there is none."""
-    low = np.searchsorted(series.first, first, "left")
-    high = np.searchsorted(series.last, last, "right")
-    return np.maximum(_largest(series.values, low, high), 0)
-
-
-def least_around(series: Series, first: IntArray, last: IntArray) -> FloatArray:
-    """The least count of the series in any window that holds first..last, `UNKNOWN` where there is none."""
-    low = np.searchsorted(series.last, last, "left")
-    high = np.searchsorted(series.first, first, "right")
-    return -_largest(-series.values, low, high)
 
 
 def _largest(values: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
@@ -78,10 +85,7 @@ def raise_parts(distinct: Sequence[tuple[Series, float]]) -> None:
     """Bring distinct counts nearer, in place, to being no more than any sum over parts: inexact parts are raised.
 
     For each window the least sum over windows that together hold it is found. What the window has beyond that is shared
-    out between it and them by their squared errors, so that exact counts hardly move.
-
-    Args:
-        distinct: distinct counts, each with its mean squared error.
+    out between it and them by their mean squared errors, so that exact counts hardly move.
     """
     # Errors of a huge budget are 0 in floating point; what is owed is then shared out alike.
     parts, errors = [one for one, _ in distinct], np.array([max(error, _EXACT) for _, error in distinct])

@@ -48,15 +48,10 @@ class Smoothed:
 
 
 def traces(simulated: Callable[[], Iterator[FloatArray]], smoothers: Smoothers, parts: NDArray[np.uint8]) -> FloatArray:
-    """What smoothing does to noise: `tr(C (S - I))` over each part of the numbers, for each smoother.
+    """What smoothing does to noise: `tr(C (S - I))` over each part of the numbers; shape (smoothers, parts).
 
-    Args:
-        simulated: noise of the covariance C, again and again, each of shape (n,).
-        smoothers: what the smoothers make of numbers.
-        parts: the number of the part that each number is in, from 0 on without gaps, shape (n,).
-
-    Returns:
-        Shape (smoothers, parts).
+    `simulated` gives noise of the covariance C, again and again, each of shape (n,). `parts` are the numbers of the
+    parts that these are in, from 0 on without gaps, shape (n,).
     """
     found, noises = [], simulated()
     at_once = max(1, _AT_ONCE // len(parts))
@@ -86,12 +81,8 @@ def smooth(
 ) -> Smoothed:
     """The mixture of smoothers of least estimated error, in each part of the numbers by itself.
 
-    Args:
-        estimate: numbers with noise, shape (n,).
-        variance: the variance of each, shape (n,); in its place their squared errors are put.
-        smoothers: what the smoothers make of numbers.
-        known: the `traces` of the noise.
-        parts: as for `traces`.
+    The numbers with noise and their variances have the shape (n,); the variances become squared errors, in place.
+    `known` are the `traces` of the noise, `parts` as there.
     """
     moves = []
     for found in smoothers(estimate):
@@ -134,9 +125,7 @@ def _least(gram: FloatArray, gain: FloatArray) -> FloatArray:
 def series_smoothers(segments: Sequence[slice], periods: Sequence[int]) -> Smoothers:
     """Lines fitted around each number of a series, and around those of the same phase of each period.
 
-    Args:
-        segments: stretches of the series, each smoothed by itself.
-        periods: periods of a series of one stretch.
+    Each of the `segments` is smoothed by itself; periods are of a series of one.
     """
 
     def smoothers(series: FloatArray) -> Iterator[FloatArray]:

@@ -26,15 +26,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
 from dpwindows.release.consistency.families import Family, Known, family_of, known_of
 from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start
-from dpwindows.release.consistency.series import (
-    Series,
-    finder,
-    largest_within,
-    least_around,
-    lower_to_overlaps,
-    lower_to_sums,
-    raise_parts,
-)
+from dpwindows.release.consistency.series import Series, finder, lower_to_overlaps, lower_to_sums, raise_parts
 from dpwindows.release.consistency.smoothing import Smoothed
 
 if TYPE_CHECKING:
@@ -54,15 +46,10 @@ Table = Band | Series
 def consistent_counts(
     plan: Planned, estimates: Sequence[FloatArray], progress: Callable[[float], None] = lambda done: None
 ) -> list[IntArray] | None:
-    """The consistent number of every released estimate; each group agrees with itself.
+    """The consistent number of every estimate of a plan, in the order asked; each group agrees with itself.
 
-    Args:
-        plan: what was asked.
-        estimates: the estimates of every measure of every query, in the order asked, as released.
-        progress: called with how many numbers were done since the last call.
-
-    Returns:
-        Whole numbers, shaped as the estimates; None where there are too many sums of parts to look at.
+    They are whole, and shaped as the estimates; None where there are too many sums of parts to look at. `progress` is
+    called with how many numbers were done since the last call.
     """
     left, found = iter(estimates), dict[int, list[list[IntArray]]]()
     given = [[next(left) for _ in allotment.query.measures] for allotment in plan.allotments]
@@ -83,17 +70,13 @@ def consistent_counts(
 
 
 def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
-    """The consistent numbers of every measure of families of one group.
-
-    Raises:
-        OverflowError: there are too many sums of parts to look at.
-    """
+    """The consistent numbers of all measures of families of one group; `OverflowError` where sums are too many."""
     tables, errors = _tables(families, steps)
     raise_parts([(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1])
     order = [tables[at] for at in np.argsort(errors, kind="stable")]
-    order.sort(key=_is_exact)
+    order.sort(key=lambda table: table.is_exact)
     _agree(order)
-    _share_exact([table for table in order if isinstance(table, Series) and _is_exact(table)])
+    _share_exact([table for table in order if isinstance(table, Series) and table.is_exact])
     for at, table in enumerate(order):
         _make_whole(table, order[:at])
     # Distinct counts of any windows are the counts of a log now: the others follow them.
@@ -195,45 +178,25 @@ def _agree(order: Sequence[Table]) -> None:
     """Hold each table within what those before it say: windows in its windows, and windows that hold them."""
     for at, table in enumerate(order):
         before = order[:at]
-        values = _values(table)
+        values = table.values
         np.maximum(values, 0, out=values)
         if not before:
             continue
-        first, last = _windows(table)
+        first, last = table.windows()
         for other in before:
-            if other.k >= table.k and not _is_exact(other) and not _is_exact(table):
-                np.maximum(values, _largest_within(other, first, last).astype(values.dtype), out=values)
+            if other.k >= table.k and not other.is_exact and not table.is_exact:
+                np.maximum(values, other.largest_within(first, last).astype(values.dtype), out=values)
         _hold_below(table, before)
 
 
 def _hold_below(table: Table, others: Sequence[Table]) -> None:
     """Lower a table to the windows that hold its own, with thresholds no larger; a series to its own windows, too."""
-    values, (first, last) = _values(table), _windows(table)
+    values, (first, last) = table.values, table.windows()
     for other in others:
-        if not (other is table and isinstance(table, Band)) and other.k <= table.k and not _is_exact(other):
-            np.minimum(values, _least_around(other, first, last).astype(values.dtype), out=values)
+        if not (other is table and isinstance(table, Band)) and other.k <= table.k and not other.is_exact:
+            np.minimum(values, other.least_around(first, last).astype(values.dtype), out=values)
     if isinstance(table, Band):
         table.clear()
-
-
-def _values(table: Table) -> FloatArray:
-    return table.by_end if isinstance(table, Band) else table.values
-
-
-def _windows(table: Table) -> tuple[IntArray, IntArray]:
-    return table.windows() if isinstance(table, Band) else (table.first, table.last)
-
-
-def _is_exact(table: Table) -> bool:
-    return isinstance(table, Series) and table.exact_of is not None
-
-
-def _largest_within(table: Table, first: IntArray, last: IntArray) -> FloatArray:
-    return table.largest_within(first, last) if isinstance(table, Band) else largest_within(table, first, last)
-
-
-def _least_around(table: Table, first: IntArray, last: IntArray) -> FloatArray:
-    return table.at(first, last) if isinstance(table, Band) else least_around(table, first, last)
 
 
 def _share_exact(order: Sequence[Series]) -> None:
@@ -256,23 +219,23 @@ def _make_whole(table: Table, before: Sequence[Table]) -> None:
     if isinstance(table, Series):
         table.values = np.rint(table.values).astype(np.int64)
     elif table.k == 1:
-        around = [one for one in before if isinstance(one, Series) and one.k == 1 and not _is_exact(one)]
-        most = reduce(np.minimum, (least_around(one, *table.windows()) for one in around)) if around else None
-        table.by_end = whole_distinct(table.by_end, table.weights, most)
+        around = [one for one in before if isinstance(one, Series) and one.k == 1 and not one.is_exact]
+        most = reduce(np.minimum, (one.least_around(*table.windows()) for one in around)) if around else None
+        table.values = whole_distinct(table.values, table.weights, most)
     else:
-        table.by_end = np.rint(table.by_end).astype(np.int64)
+        table.values = np.rint(table.values).astype(np.int64)
         table.clear()
 
 
 def _lower(order: Sequence[Table]) -> None:
     """Lower whole numbers until they are no more than parts and overlaps allow; what was monotone stays so."""
     bands = [table for table in order if isinstance(table, Band)]
-    series = [table for table in order if isinstance(table, Series) and not _is_exact(table)]
+    series = [table for table in order if isinstance(table, Series) and not table.is_exact]
     thresholds = sorted({band.k for band in bands} | {one.k for one in series})
     parts = [*series, *(band.of_length(n) for band in bands for n in range(1, band.longest + 1) if series)]
     changed = True
     while changed:
-        before = [_values(table).copy() for table in order]
+        before = [table.values.copy() for table in order]
         if any(band.k > 1 for band in bands):
             lower_to_parts(bands)
         if series:
@@ -281,7 +244,7 @@ def _lower(order: Sequence[Table]) -> None:
         for table in order:
             if not (isinstance(table, Band) and table.k == 1):
                 _hold_below(table, order)
-        changed = any(not np.array_equal(old, _values(table)) for old, table in zip(before, order, strict=True))
+        changed = any(not np.array_equal(old, table.values) for old, table in zip(before, order, strict=True))
 
 
 def _read(at: int, family: Family, kind: str, k: int, tables: Sequence[Table]) -> IntArray:
@@ -294,10 +257,10 @@ def _read(at: int, family: Family, kind: str, k: int, tables: Sequence[Table]) -
 def _at_least(family: Family, k: int, tables: Sequence[Table]) -> IntArray:
     known = family.known
     # What stands in a table for a window is the same in every table that holds it.
-    holding = [table for table in tables if table.k == k and not _is_exact(table)]
+    holding = [table for table in tables if table.k == k and not table.is_exact]
     longest = longest_window(known.allotment.query.window, known.steps)
     each = (
-        table.in_order(longest) if known.is_any and isinstance(table, Band) else _least_around(table, *known.windows)
+        table.in_order(longest) if known.is_any and isinstance(table, Band) else table.least_around(*known.windows)
         for table in holding
     )
     return reduce(np.minimum, each)

@@ -50,14 +50,18 @@ def estimate_variance(measurement: Measurement, measure: Measure, squares: Float
         measure: what is estimated; an exact count is the difference of two independent estimates.
         squares: sum of squares of the weights that each estimate of one threshold puts on the noise.
     """
-    each = noise_variance(measurement.law, measurement.scale, measurement.design.rows)
+    each = noise_variance(measurement.law, measurement.scale, _drawn_together(measurement))
     return squares * each * len(measure.thresholds)
 
 
 def noise_of(measurement: Measurement) -> Noise:
     """The noise in each number of a measurement."""
-    size = measurement.design.rows if measurement.law in JOINT else 1
-    return Noise(measurement.law, measurement.scale, size)
+    return Noise(measurement.law, measurement.scale, _drawn_together(measurement))
+
+
+def _drawn_together(measurement: Measurement) -> int:
+    """How many numbers have noise drawn as one; those of a stream, counted step by step, are never asked for."""
+    return measurement.design.rows if measurement.law in JOINT else 1
 
 
 def half_widths(

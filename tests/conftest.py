@@ -36,13 +36,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.slow)
-    _longest_first(items)
+    if hasattr(config, "workerinput"):
+        _longest_first(items)
     for item in _all_but([item for item in items if not item.get_closest_marker("slow")], "quick"):
         item.add_marker(pytest.mark.slow)
 
 
 def _longest_first(items: list[pytest.Item]) -> None:
-    """What goes to one process begins the earlier the longer it takes, so that all processes end together.
+    """What goes to one of several processes begins the earlier the longer it takes, so that all end together.
 
     A test that is slow by itself takes as long as ten others.
     """

@@ -91,7 +91,7 @@ def _answer(client: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(environment)
     if command == "in turn":
-        _answer_in_turn(*arguments, client)
+        _answer_in_turn(arguments[0], client)
         return
     code: object = 0
     try:

@@ -2,8 +2,9 @@
 
 Most of the time of a short command goes into loading libraries. `python -m tests.forked_commands SOCKET` loads them
 once; `shown_as` writes a command that hands its arguments, folder, environment and open files to that process, which
-forks one for each and answers with its exit code. What else a process of its own shows, such as signals and how it
-starts, is tested by real ones (`tests/end_to_end`).
+forks one for each and answers with its exit code. A process forked by `one_for_all` runs all its commands itself, one
+after the other, and so plans once what several of them plan. What else a process of its own shows, such as signals and
+how it starts, is tested by real ones (`tests/end_to_end`).
 """
 
 from __future__ import annotations
@@ -56,6 +57,19 @@ def serving() -> Iterator[Path]:
             yield path
 
 
+@contextlib.contextmanager
+def one_for_all(server: Path, path: Path) -> Iterator[Path]:
+    """Have one process forked that runs commands in turn; gives the path of its socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(server))
+        request = json.dumps([["in turn", str(path)], "/", dict(os.environ)]).encode()
+        socket.send_fds(client, [len(request).to_bytes(8)], [2, 2, 2])
+        client.sendall(request)
+        assert client.recv(1) == b"\0"
+        # The end of this connection is its own.
+        yield path
+
+
 def shown_as(command: Path, server: Path) -> None:
     """Write the command that a shell finds, named `dpwindows` or `python`."""
     command.parent.mkdir(exist_ok=True)
@@ -64,17 +78,21 @@ def shown_as(command: Path, server: Path) -> None:
 
 
 def _answer(client: socket.socket) -> None:
-    """Run one command in this process, which ends with it."""
+    """Run one command in this process."""
     size, files, _, _ = socket.recv_fds(client, 8, 3)
-    told = b""
-    while len(told) < int.from_bytes(size):
-        told += client.recv(1 << 16)
-    (command, *arguments), folder, environment = json.loads(told)
+    request = b""
+    while len(request) < int.from_bytes(size):
+        request += client.recv(1 << 16)
+    (command, *arguments), folder, environment = json.loads(request)
     for wanted, given in enumerate(files):
         os.dup2(given, wanted)
+        os.close(given)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if command == "in turn":
+        _answer_in_turn(arguments[0], client)
+        return
     code: object = 0
     try:
         _run(Path(command).name, arguments)
@@ -83,6 +101,21 @@ def _answer(client: socket.socket) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     client.sendall(bytes([code if isinstance(code, int) else int(code is not None)]))
+
+
+def _answer_in_turn(path: str, owner: socket.socket) -> None:
+    own = [os.dup(number) for number in range(3)]
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        owner.sendall(b"\0")
+        while owner not in select.select([listening, owner], [], [])[0]:
+            client, _ = listening.accept()
+            with client:
+                _answer(client)
+                # Whoever reads what the command writes waits for the end of it.
+                for number, file in enumerate(own):
+                    os.dup2(file, number)
 
 
 def _run(command: str, arguments: list[str]) -> None:

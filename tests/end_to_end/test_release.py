@@ -66,8 +66,8 @@ def expected(exact: Exact, rows: list[dict[str, Any]]) -> list[int]:
         (365, ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6")),
         (365, ("--unit", "event", "--epsilon", "1e9")),
         # For items, windows of any length up to 9 days are measured by as many numbers as two days have pairs.
-        pytest.param(120, ("--unit", "item", "--rho", "1e9"), marks=pytest.mark.slow),
-        pytest.param(120, ("--unit", "item-add-remove", "--epsilon", "1e12"), marks=pytest.mark.slow),
+        pytest.param(60, ("--unit", "item", "--rho", "1e9"), marks=pytest.mark.slow),
+        pytest.param(60, ("--unit", "item-add-remove", "--epsilon", "1e12"), marks=pytest.mark.slow),
     ],
 )
 def test_without_noise_every_number_is_the_count_distinct(

@@ -17,18 +17,23 @@ from dpwindows.kernel.designs import Design
 from tests.single_item import Changes, Ints, TableAnswers, all_logs, cells, differences, squares
 
 
-def neighbours(window: WindowFamily, steps: int, thresholds: tuple[int, ...], unit: Unit) -> Changes:
-    """All differences of exact answers over logs with 0..k+1 occurrences a step, k the largest threshold."""
+def neighbours(
+    window: WindowFamily, steps: int, thresholds: tuple[int, ...], unit: Unit, most: int | None = None
+) -> Changes:
+    """All differences of exact answers over logs with 0..most occurrences a step; k+1, k the largest threshold."""
     # Measurements of any windows may use all windows, however long those are that are asked for.
-    return all_neighbours(AnyWindow() if isinstance(window, AnyWindow) else window, steps, thresholds, unit)
+    return all_neighbours(AnyWindow() if isinstance(window, AnyWindow) else window, steps, thresholds, unit, most)
 
 
 @lru_cache(maxsize=256)
-def all_neighbours(window: WindowFamily, steps: int, thresholds: tuple[int, ...], unit: Unit) -> Changes:
-    most = max(thresholds) + 1
-    while (most + 1) ** steps > 20_000:
-        most -= 1  # what lies above k counts like k, so nothing is lost down to most = k
-    assert most >= max(thresholds)
+def all_neighbours(
+    window: WindowFamily, steps: int, thresholds: tuple[int, ...], unit: Unit, most: int | None
+) -> Changes:
+    if most is None:
+        most = max(thresholds) + 1
+        while (most + 1) ** steps > 20_000:
+            most -= 1  # what lies above k counts like k, so nothing is lost down to most = k
+        assert most >= max(thresholds)
     return Changes.of(differences(all_logs(steps, most), window, thresholds, unit))
 
 
@@ -97,8 +102,8 @@ def worst(design: Design) -> tuple[int, int]:
 def truth_up_to(design: Design, most: int) -> int:
     """The exact sensitivity over all logs with at most `most` occurrences a step."""
     problem = design.problem
-    pieces = differences(all_logs(problem.steps, most), problem.window, problem.thresholds, problem.unit)
-    return largest_norm(pieces, matrix_of(design), problem.law)
+    changes = neighbours(problem.window, problem.steps, problem.thresholds, problem.unit, most)
+    return largest_norm(changes, matrix_of(design), problem.law)
 
 
 def event_changes(steps: int, most: int, k: int) -> Iterator[tuple[int, Ints]]:

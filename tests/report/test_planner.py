@@ -67,7 +67,7 @@ def choices(rng: np.random.Generator, count: int) -> list[tuple[dw.Plan, dict[st
 
 
 def test_errors_off_the_grid_are_the_librarys(browser: Browser, planner: Path) -> None:
-    asked = choices(np.random.default_rng(6), 80)
+    asked = choices(np.random.default_rng(6), 40)
     with opened(browser, planner) as shown:
         told = shown.page.evaluate("all => all.map((asked) => planner.planned(asked))", [one for _, one in asked])
     # Not by `plan.forecast()`, which also finds limits: these are compared on the grid.

@@ -53,7 +53,7 @@ def estimate_variance(measurement: Measurement, measure: Measure, squares: Float
 
 
 def noise_of(measurement: Measurement) -> Noise:
-    """The noise in each number of a measurement."""
+    """The noise in each number of a measurement; those of a stream are counted over all its steps only if need be."""
     size = measurement.design.rows if measurement.law in JOINT else 1
     return Noise(measurement.law, measurement.scale, size)
 

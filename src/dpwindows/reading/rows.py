@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -38,14 +39,25 @@ class RowReader(StepReader):
         return values
 
     def _value(self, position: int, number: FloatArray, earlier: FloatArray) -> FloatArray:
-        row = self.map.row(position).astype(np.float64)
+        row = self._row(position)
         return np.asarray((number - np.tensordot(row[:-1], earlier, axes=1)) / row[-1])
+
+    def _row(self, position: int) -> FloatArray:
+        known = self._of_matrix
+        return known[position - 1] if known else self.map.row(position).astype(np.float64)
+
+    @cached_property
+    def _of_matrix(self) -> list[FloatArray]:
+        """All rows of a matrix, which has few; of what has a row for every position, none."""
+        if not isinstance(self.map, MatrixCounter):
+            return []
+        return [self.map.row(place + 1).astype(np.float64) for place in range(self.map.length)]
 
     def transposed(self, wanted: FloatArray) -> FloatArray:
         """Substitution from the last to the first."""
         left, solved = wanted.astype(np.float64), np.zeros(wanted.shape)
         for place in reversed(range(len(wanted))):
-            row = self.map.row(place + 1).astype(np.float64)
+            row = self._row(place + 1)
             solved[place] = left[place] / row[-1]
             left[:place] -= np.multiply.outer(row[:-1], solved[place])
         return solved

@@ -124,7 +124,7 @@ def test_compressed_designs_within_a_period(thresholds: tuple[int, ...], most: i
     steps, found = 6, Looseness()
     for window, span in itertools.product((Cumulative(), Rolling(2), Rolling(4), AnyWindow(), AnyWindow(3)), (1, 2, 3)):
         unit = ItemPerPeriod(span)
-        changes = Changes.of(differences(all_logs(steps, most), AnyWindow(), thresholds, unit))
+        changes = _all_differences(steps, most, thresholds, unit)
         for law in (GAUSSIAN, LAPLACE):
             problem = Problem(window, steps, thresholds, unit, law, 1.0, singleton=True)
             for design in compressed.designs(problem, candidates):

@@ -45,8 +45,8 @@ from tests.kernel.made_up import (
     tent_trees,
     toeplitz,
 )
-from tests.kernel.truth import largest_norm, matrix_of, truth
-from tests.single_item import Ints, all_logs, differences, runs, squares
+from tests.kernel.truth import truth, truth_up_to
+from tests.single_item import Ints, all_logs, runs, squares
 
 UNITS: tuple[Unit, ...] = (ItemAddRemove(), ItemLevel())
 
@@ -129,13 +129,6 @@ def test_a_period_as_long_as_the_horizon_is_item_level() -> None:
 # --- Every neighbour on small horizons --------------------------------------------------------------------------------
 
 
-def moved_most(design: Design, unit: Unit, most: int) -> int:
-    """The exact sensitivity over all logs with at most `most` occurrences a step."""
-    asked = design.problem
-    changes = differences(all_logs(asked.steps, most), AnyWindow(), asked.thresholds, unit)
-    return largest_norm(changes, matrix_of(design), asked.law)
-
-
 def measurements(rng: np.random.Generator, asked: Problem, longest: int) -> Iterator[Design]:
     """Everything that measures any windows by lines, with parameters that no planner would choose."""
     taps, steps, fewer = any_taps(rng, longest), asked.steps, isinstance(asked.unit, ItemPerPeriod)
@@ -161,7 +154,7 @@ def test_no_neighbour_moves_any_windows_by_more_than_the_bound(law: Law) -> None
         for unit in (ItemPerPeriod(span), ItemLevel(), ItemAddRemove()):
             asked = Problem(AnyWindow(longest), steps, ks, unit, law, 1.0)
             for design in measurements(rng, asked, longest):
-                true, found = moved_most(design, unit, most), design.certificate
+                true, found = truth_up_to(design, most), design.certificate
                 assert true <= found.bound
                 assert found.proof == "windows-on-lines"
                 made = f"{type(design).__name__} {type(design.shape).__name__}"

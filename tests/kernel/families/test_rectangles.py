@@ -35,9 +35,9 @@ from dpwindows.strategies.nested_filter import event_cost
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms
 from tests.kernel.cases import bound_of, case
 from tests.kernel.made_up import contracting_taps
-from tests.kernel.truth import event_changes, largest_norm, matrix_of, worst
+from tests.kernel.truth import event_changes, truth_up_to, worst
 from tests.search import examples
-from tests.single_item import Ints, all_logs, differences, runs
+from tests.single_item import Ints, runs
 
 EVENT = EventLevel()
 WEIGHTS = [(1, 1, 1, 1, 1), (2, 1), (2, 2, 1), (3, 2, 1, 1), (4, 1, 1), (5, 5, 5, 2, 1)]
@@ -187,7 +187,7 @@ def true_sensitivity(taps: tuple[int, ...], shape: tuple[int, int, int], thresho
     steps, most, longest = shape
     window = AnyWindow(longest)
     design = Design(Problem(window, steps, thresholds, EVENT, GAUSSIAN, 1.0), Nested(longest, taps), "test")
-    return largest_norm(differences(all_logs(steps, most), window, thresholds, EVENT), matrix_of(design), GAUSSIAN)
+    return truth_up_to(design, most)
 
 
 WHOLE = (6, 2, 6)

@@ -277,8 +277,8 @@ MUTANTS = [
     Mutant(
         "Rules are looked up without regard to windows: all of them at the price of the cumulative ones.",
         "kernel/rules.py",
-        "zip(made_of, named, strict=True)",
-        "zip(made_of[1:], named[1:], strict=True)",
+        "            and type(problem.window) in self.windows\n",
+        "",
         "tests/kernel/test_rules.py::test_a_map_for_every_start_is_for_any_windows_only",
     ),
     Mutant(

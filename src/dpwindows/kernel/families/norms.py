@@ -109,11 +109,13 @@ def step_norms(
     response = prefix_sums(taps, longest)
     if int(max(abs(response))) ** 2 * 4 * longest >= 1 << 62:
         response = response.astype(object)
-    best = np.cumsum(size(response))
+    single = np.cumsum(size(response))
+    best = single.copy()
     for distance in range(1, longest if formal else 1):
-        difference = response.copy()
-        difference[distance:] -= response[: longest - distance]
-        best = np.maximum(best, np.cumsum(size(difference)))
+        # Before the second step there is only the first.
+        both = size(response[distance:] - response[:-distance])
+        both[0] += single[distance - 1]
+        np.maximum(best[distance:], np.cumsum(both), out=best[distance:])
     return [0, *(int(value) for value in best)]
 
 

@@ -143,13 +143,15 @@ class RecentPlaces(Automaton):
     def before(self, place: int, values: Table) -> Table:
         """The most that a place and those after it add: it is a zero, or a one, which after a zero begins a run."""
         size = len(self.gains)
-        one = np.tile(values[:, 1:size:2], 2)
+        one = np.concatenate([values[:, 1:size:2]] * 2, axis=1)
         if self.rows > 1:
             one[1:, ::2] = one[:-1, ::2].copy()
             one[0, ::2] = NEVER
         one[:, -1] = values[:, size]
-        before = np.repeat(values[:, size - 2 : size - 1], values.shape[1], axis=1)
-        before[:, :size] = np.maximum(np.tile(values[:, :size:2], 2), one + self.gains)
+        one += self.gains
+        before = np.empty_like(values)
+        before[:, size:] = values[:, size - 2 : size - 1]
+        np.maximum(np.concatenate([values[:, :size:2]] * 2, axis=1), one, out=before[:, :size])
         np.maximum(before[:, size:-1], values[:, size + 1 :] + self.rises[self.memory + 1 :], out=before[:, size:-1])
         return before
 

@@ -75,13 +75,16 @@ def even_transform(values: FloatArray, size: int) -> FloatArray:
 def _transform(real: FloatArray, imaginary: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The Fourier transform of complex numbers whose count is a power of two (Stockham's)."""
     size, real, imaginary = len(real), real[:, None], imaginary[:, None]
-    while len(real) > 1:
-        half = len(real) // 2
-        cosine, sine = (one[:half, None] for one in _circle(len(real)))
+    while (half := len(real) // 2) > 0:
+        cosine, sine = (one[:half, None] for one in _circle(2 * half))
         across, along = real[:half] - real[half:], imaginary[:half] - imaginary[half:]
-        turned = across * cosine + along * sine, along * cosine - across * sine
-        real = np.stack([real[:half] + real[half:], turned[0]], axis=1).reshape(half, -1)
-        imaginary = np.stack([imaginary[:half] + imaginary[half:], turned[1]], axis=1).reshape(half, -1)
+        # Written in place: to stack the halves takes as long as to work them out.
+        halved = np.empty((2, half, 2, size // (2 * half)))
+        np.add(real[:half], real[half:], out=halved[0, :, 0])
+        np.add(across * cosine, along * sine, out=halved[0, :, 1])
+        np.add(imaginary[:half], imaginary[half:], out=halved[1, :, 0])
+        np.subtract(along * cosine, across * sine, out=halved[1, :, 1])
+        real, imaginary = halved.reshape(2, half, -1)
     return real.reshape(size), imaginary.reshape(size)
 
 

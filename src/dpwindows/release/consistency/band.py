@@ -18,6 +18,8 @@ from dpwindows.release.consistency.rows import AT_ONCE, by_start, in_order, row_
 from dpwindows.release.consistency.series import UNKNOWN, Series
 
 _ROUNDS = 10
+# Windows whose weight is so many times that of most are exact beside them.
+_EXACT = 100
 # Numbers looked at while a table is bent, at most; and how much more than owed they are moved.
 _MOVES, _RELAXED, _TINY = 300_000_000, 1.5, 1e-300
 
@@ -120,11 +122,26 @@ def monotone(by_end: FloatArray, weights: FloatArray) -> None:
                     rising = scipy.optimize.isotonic_regression(held, weights=weight).x
                 row[:] = rising
                 np.subtract(held, rising, out=owes)
-    # What little is left to do is done exactly: each window is raised to the largest that it holds.
+    # What little is left to do is done exactly: windows are lowered to exact ones that hold them, and each is raised to
+    # the largest that it holds.
     np.maximum(by_end, 0, out=by_end)
+    _lower_to_exact(by_end, weights)
     for rows in (rows_by_start, rows_by_end):
         for row in rows(by_end):
             np.maximum.accumulate(row, out=row)
+
+
+def _lower_to_exact(by_end: FloatArray, weights: FloatArray) -> None:
+    """Lower windows, in place, to the least of the exact windows that hold them."""
+    windows = np.concatenate(list(rows_by_end(weights)))
+    exact = weights > _EXACT * np.median(windows)
+    if not exact.any():
+        return
+    around = np.where(exact, by_end, np.inf)
+    for rows in (rows_by_start, rows_by_end):
+        for row in rows(around):
+            row[:] = np.minimum.accumulate(row[::-1])[::-1]
+    np.minimum(by_end, around, out=by_end)
 
 
 def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpwindows.ask.queries import Tumbling
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
@@ -37,6 +38,8 @@ _NO_WEIGHT = 1e-12
 # The weight of an exact window beside any windows. Hundreds of those near it have nearly one error, which would outvote
 # it if each had its own.
 _VOTES = 1000
+# A table reaches to tumbling windows up to so many times as long as any windows; what is between weighs less.
+_REACH, _BEYOND = 5, 100
 # How many rounds any windows are bent in: many where exact families and inexact ones have to agree.
 _BENDS_ALONE, _BENDS = 30, 300
 
@@ -97,6 +100,7 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
         if family.known.is_any:
             span = longest_window(family.known.allotment.query.window, steps)
             longest |= {k: max(span, longest.get(k, 0)) for k in family.at_least}
+    longest = {k: _reaching(families, k, span) for k, span in longest.items()}
     for k, span in longest.items():
         # Those of any windows are let go once they are in the band, for there may be millions.
         every = [
@@ -128,8 +132,23 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
     return tables, errors
 
 
+def _reaching(families: Sequence[Family], k: int, longest: int) -> int:
+    """The longest window of a table: of any windows, or of somewhat longer tumbling ones, which these are held within.
+
+    An exact month beside any windows of 28 days then holds them, and is not lowered to sums of them.
+    """
+    span = longest
+    for family in families:
+        if k in family.at_least and isinstance(family.known.allotment.query.window, Tumbling):
+            first, last = family.known.windows
+            lengths = last - first + 1
+            span = max(span, int(lengths[lengths <= _REACH * longest].max(initial=span)))
+    return span
+
+
 def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> tuple[FloatArray, FloatArray]:
     """Windows of at most `span` steps, one number each by the errors of the families that have it; and its weight."""
+    own_longest = max(longest_window(known.allotment.query.window, steps) for known, _ in every if known.is_any)
 
     def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
         total, weights = np.zeros((steps, span)), np.full((steps, span), _NO_WEIGHT)
@@ -145,10 +164,18 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
             total[places] += weight * found.values[held]
             weights[places] += weight
         total /= weights
+        # What a step adds to a window it adds to every shorter one, and nearly as much where these are long.
+        for place in range(own_longest, span):
+            unknown = place + np.flatnonzero(weights[place:, place] == _NO_WEIGHT)
+            before = total[unknown - 1, place - 2] if place > 1 else 0.0
+            total[unknown, place] = total[unknown, place - 1] + total[unknown - 1, place - 1] - before
+            weights[unknown, place] = weights[unknown, own_longest - 1] / _BEYOND
         return total, weights
 
     both, weights = means(every)
-    of_one_length = [length for known, _ in every if (length := _rolling_length(known)) is not None and length <= span]
+    of_one_length = [
+        length for known, _ in every if (length := _rolling_length(known)) is not None and length <= own_longest
+    ]
     if not of_one_length:
         return both, weights
     own, own_weights = means([one for one in every if one[0].is_any])

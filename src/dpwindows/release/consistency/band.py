@@ -18,7 +18,7 @@ from dpwindows.release.consistency.rows import AT_ONCE, by_start, in_order, row_
 from dpwindows.release.consistency.series import UNKNOWN, Series
 
 _ROUNDS = 10
-# Windows whose weight is so many times that of most are exact beside them.
+# Windows with so many times the weight of most are exact beside them.
 _EXACT = 100
 # Numbers looked at while a table is bent, at most; and how much more than owed they are moved.
 _MOVES, _RELAXED, _TINY = 300_000_000, 1.5, 1e-300
@@ -104,10 +104,11 @@ def follow(by_end: FloatArray, moves: Mapping[int, FloatArray]) -> FloatArray:
     return by_end + found
 
 
-def monotone(by_end: FloatArray, weights: FloatArray) -> None:
+def monotone(by_end: FloatArray, weights: FloatArray, typical: float) -> None:
     """Make a table, in place, nearly the nearest that never falls when a window grows, at either end, nor below 0.
 
-    Dykstra's alternating projections, each by isotonic regression of rows (SciPy); weighted least squares.
+    Dykstra's alternating projections, each by isotonic regression of rows (SciPy); weighted least squares. `typical` is
+    the weight of most windows: what weighs much more is exact.
     """
     lengths = row_lengths(*by_end.shape)
     # What is owed to rows by start and to rows by end, as much as there are windows: there may be millions.
@@ -125,23 +126,23 @@ def monotone(by_end: FloatArray, weights: FloatArray) -> None:
     # What little is left to do is done exactly: windows are lowered to exact ones that hold them, and each is raised to
     # the largest that it holds.
     np.maximum(by_end, 0, out=by_end)
-    _lower_to_exact(by_end, weights)
+    _lower_to_exact(by_end, weights, typical)
     for rows in (rows_by_start, rows_by_end):
         for row in rows(by_end):
             np.maximum.accumulate(row, out=row)
 
 
-def _lower_to_exact(by_end: FloatArray, weights: FloatArray) -> None:
-    """Lower windows, in place, to the least of the exact windows that hold them."""
-    windows = np.concatenate(list(rows_by_end(weights)))
-    exact = weights > _EXACT * np.median(windows)
-    if not exact.any():
-        return
-    around = np.where(exact, by_end, np.inf)
-    for rows in (rows_by_start, rows_by_end):
-        for row in rows(around):
-            row[:] = np.minimum.accumulate(row[::-1])[::-1]
-    np.minimum(by_end, around, out=by_end)
+def _lower_to_exact(by_end: FloatArray, weights: FloatArray, typical: float) -> None:
+    """Lower windows, in place, to the least of the more exact windows that hold them, the most exact ones first."""
+    exact = np.full(weights.shape, -np.inf)
+    np.log2(weights, out=exact, where=weights > _EXACT * typical)
+    np.floor(exact, out=exact)
+    for least in np.unique(exact[np.isfinite(exact)])[::-1]:
+        around = np.where(exact >= least, by_end, np.inf)
+        for rows in (rows_by_start, rows_by_end):
+            for row in rows(around):
+                row[:] = np.minimum.accumulate(row[::-1])[::-1]
+        np.minimum(by_end, around, out=by_end, where=exact < least)
 
 
 def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:

@@ -109,12 +109,13 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
             if k in family.at_least
         ]
         values, weights = _merged(every, span, steps)
+        typical = _typical([one for one in every if one[0].is_any])
         bends = _BENDS_ALONE if len(every) == 1 else _BENDS
         del every
-        monotone(values, weights)
+        monotone(values, weights, typical)
         if k == 1:
             bend(values, weights, bends)
-            monotone(values, weights)
+            monotone(values, weights, typical)
         tables.append(Band(k, values, weights))
         errors.append(float(np.concatenate([1 / row for row in rows_by_end(weights)]).mean()))
     for at, family in enumerate(families):
@@ -181,6 +182,11 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
     own, own_weights = means([one for one in every if one[0].is_any])
     moves = {length: both[:, length - 1] - own[:, length - 1] for length in of_one_length}
     return np.where(weights > own_weights, both, follow(own, moves)), weights
+
+
+def _typical(alone: Sequence[tuple[Known, Smoothed]]) -> float:
+    """The weight of most any windows."""
+    return 1 / max(float(np.median(np.concatenate([found.squared_error for _, found in alone]))), _NO_WEIGHT)
 
 
 def _add(known: Known, found: Smoothed, total: FloatArray, weights: FloatArray) -> None:

@@ -20,11 +20,11 @@ from scipy.stats import norm
 
 import dpwindows as dw
 from dpwindows.ask.timeline import MAX_STEPS
+from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.ask.windows import window_steps
 from dpwindows.demo import write_flights
 from dpwindows.plan.description import loss_forecast
 from dpwindows.plan.warnings import _LARGE_DELTA, _LARGE_EPSILON
-from dpwindows.stream.calls import MOST_STEPS
 from dpwindows.stream.recencies import _RARELY
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -311,7 +311,7 @@ QUICK = [
         "A stream has at most {} million steps ({} years of seconds)",
         lambda: [MAX_STEPS / 1e6, MAX_STEPS // (365 * 86400)],
     ),
-    Stated("streams.md", "more steps at once than {} |", lambda: [MOST_STEPS]),
+    Stated("streams.md", "more steps at once than {} |", lambda: [MOST_STEPS_A_CALL]),
     Stated("streams.md", "leave the files, at most {} steps later", lambda: [_RARELY]),
 ]
 SLOW = [

@@ -56,7 +56,7 @@ BAD: list[tuple[dict[str, str], list[str]]] = [
     ({"--exactly": "0"}, ["k", "0"]),
     ({"--at-least": "1.5"}, ["1.5"]),
     ({"--window": "rolling:0"}, ["rolling", "0"]),
-    ({"--window": "rolling"}, ["rolling", "STEPS"]),
+    ({"--window": "rolling"}, ["rolling:28", "whole number of steps"]),
     ({"--window": "rolling:7d"}, ["rolling:7d", "whole number"]),
     ({"--window": "sliding:7"}, ["sliding:7", "cumulative"]),
     ({"--window": "any:"}, ["any:"]),

@@ -179,7 +179,7 @@ def test_a_process_of_its_own(ledger: Path) -> None:
         (("--epsilon", "3", "--delta", "3e-6"), ("--epsilon", "0.3", "--delta", "1e-7"), "9 more releases"),
         (("--epsilon", "3", "--delta", "3e-6"), ("--epsilon", "1", "--delta", "1e-6"), "2 more releases"),
         (("--epsilon", "1"), ("--epsilon", "0.5"), "1 more release of"),
-        (("--epsilon", "1"), ("--epsilon", "1"), "no more release of"),
+        (("--epsilon", "1"), ("--epsilon", "1"), "no further release of"),
         (("--rho", "1"), ("--rho", "1e-9"), "more than 1,000,000 more releases"),
     ],
 )
@@ -200,7 +200,7 @@ def test_what_is_left_is_told_in_releases(
     for number in range(1, left + 2):
         outcome = run(*spend, "--window", f"rolling:{number + 3}", "-o", f"{number}.json")
         assert outcome.code == (0 if number <= left else 2), outcome.err
-    assert "no more release" in run("ledger", "show", "l.db").out
+    assert "no further release" in run("ledger", "show", "l.db").out
 
 
 def test_room_is_told_for_a_budget_that_is_given(tmp_path: Path) -> None:

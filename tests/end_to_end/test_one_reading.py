@@ -95,7 +95,7 @@ def test_counts_of_a_renamed_column_are_other_events() -> None:
     assert release(*JANUARY, "--count", "n", *unnamed("user,at,n,m")).code == 0
     refused = release(*FEBRUARY, "--count", "n", *unnamed("user,at,m,n"))
     assert refused.code == 2
-    assert "units of column 3 are the events of this dataset" in refused.err
+    assert "units of column 3 are the events" in refused.err
 
 
 def test_a_renaming_that_changes_nothing_is_the_same_request() -> None:

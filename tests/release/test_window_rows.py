@@ -147,7 +147,7 @@ def test_a_monotone_table_is_the_nearest_one(steps: int, longest: int) -> None:
     root = np.sqrt(weight)
     push = scipy.optimize.nnls((rising / root).T, -given * root, maxiter=10_000)[0] if grows else np.zeros(0)
     nearest = np.maximum(given + (rising.T @ push) / weight, 0)
-    band.monotone(table, weights)
+    band.monotone(table, weights, float(np.median(weights[inside])))
     found = table[inside]
     assert (rising @ found >= 0).all()
     assert (found >= 0).all()

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
+from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.stream import creating, publishing
-from dpwindows.stream.calls import MOST_STEPS
 from dpwindows.stream.creating import draft_path
 from dpwindows.stream.store import StateFile, journal_of
 from dpwindows.stream.stream import Stream
@@ -301,7 +301,7 @@ def test_no_path_at_all_is_refused_too(tmp_path: Path) -> None:
 
 
 def test_a_long_gap_is_refused_before_anything_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MOST_STEPS < 5000
+    assert MOST_STEPS_A_CALL < 5000
     with new_stream(tmp_path / "state", plan_of("rolling:2")) as stream, spied(monkeypatch) as seen:
         with pytest.raises(dw.InputError, match=r"would close 5,000 steps.*minutes.*--max-steps 5000"):
             stream.advance(through=5000 * STEP, empty=True)

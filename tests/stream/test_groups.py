@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,9 +23,11 @@ from dpwindows.ask.groups import Grouping, Value, grouping
 from dpwindows.ask.privacy import ZCDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.shapes import read_shape
 from dpwindows.audit import audit_exactly, audit_measurements, audit_replay
+from dpwindows.errors import InputError
 from dpwindows.kernel.groups import certify_groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from dpwindows.stream.records import digest
 from dpwindows.stream.stream import Stream
 from tests.brute_force import count_at_least
 from tests.grouped_logs import Row, grouped_events
@@ -323,3 +327,35 @@ def test_a_grouping_is_what_its_values_say() -> None:
         one = grouping(BY, **options)
         assert one is not None
         assert read_shape(json.loads(json.dumps(one.to_dict())), Grouping) == one
+
+
+@pytest.mark.parametrize("change", [{"max_groups": 1}, {"max_groups": None}])
+def test_a_stream_whose_description_has_other_groups_than_are_counted_is_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    """It would be charged for fewer groups than an item is counted in."""
+    path = tmp_path / "state"
+    options: dict[str, Any] = {"horizon": 4, "by": {"g": ["a", "b", "c"]}, "max_groups": 3}
+    plan = dw.StreamPlan(dw.Cumulative(), unit=dw.ItemAddRemove(), budget=dw.ZCDP(0.5), **options)
+    Stream.create(path, plan, item="who", time="at", start=0, step=STEP).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        facts = json.loads(connection.execute("SELECT facts FROM creation").fetchone()[0])
+        facts["described"]["groups"] |= change
+        text = json.dumps(facts, ensure_ascii=False)
+        connection.execute("UPDATE creation SET facts = ?, digest = ?", (text, digest(text)))
+    with pytest.raises(InputError, match="cannot go on"):
+        Stream.open(path)
+
+
+def test_a_stream_that_cannot_be_opened_is_not_paid_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.PureDP(1.0), unit=dw.EventLevel())
+    plan = dw.StreamPlan(dw.Rolling(2), unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+
+    def fail(metadata: Any) -> Any:
+        raise ValueError("no such mechanism")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mechanism, "of", fail)
+        with pytest.raises(ValueError, match="no such mechanism"):
+            Stream.create(tmp_path / "state", plan, item="who", time="at", start=0, step=STEP, ledger=ledger)
+    assert ledger.book().entries == ()

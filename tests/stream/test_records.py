@@ -260,6 +260,24 @@ def test_numbers_come_back_to_the_last_bit(state: StateFile) -> None:
     ]
 
 
+@pytest.mark.parametrize("kept", ["cut", "empty", "foreign", "offsets"])
+def test_rows_that_are_none_are_damage_though_their_digest_is_made_anew(state: StateFile, kept: str) -> None:
+    """Offsets beyond a text would be read from elsewhere in memory."""
+    position = write(state, Call(1, 1, "none"))
+    whole = records.rows_to_bytes(rows_of(2, 2))
+    (text,) = [
+        place
+        for place in range(len(whole))
+        if whole[place : place + 12] == bytes([0, 0, 0, 0, 12, 0, 0, 0, 24, 0, 0, 0])
+    ]
+    beyond = whole[: text + 4] + (200_000_000).to_bytes(4, "little") * 2 + whole[text + 12 :]
+    rows = {"cut": whole[:-100], "empty": b"", "foreign": b"who,at\na,1\n", "offsets": beyond}[kept]
+    closed = step_of(2, Call(2, 2, "none"), rows)
+    records.close(state, position, Position(2, closed.token), closed, rows)
+    with pytest.raises(DamagedError):
+        released(state, 1, 2)
+
+
 def test_no_byte_of_released_rows_changes_unnoticed(state: StateFile) -> None:
     position = write(state, Call(1, 2, "none"))
     kept = records.rows_to_bytes(rows_of(2, 2))

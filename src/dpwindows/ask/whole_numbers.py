@@ -13,6 +13,9 @@ LONGEST = 10**_DIGITS
 LARGEST_COUNT = 10**18
 # Noise values that one release may draw unless its caller allows more.
 MAX_DRAWS = 100_000_000
+# Steps that one call of a stream closes unless its caller allows more. Two days of minutes: more are more often a
+# mistake in its time than a gap.
+MOST_STEPS_A_CALL = 3000
 
 
 def read_whole(text: str) -> int | None:

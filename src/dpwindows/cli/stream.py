@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.cli.options import (
     claim_output,
     event_options,
@@ -26,7 +27,6 @@ from dpwindows.cli.screen import json_option, screen, short_promise, show_json, 
 from dpwindows.cli.values import Asked, build_stream_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
-from dpwindows.stream.calls import MOST_STEPS
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings, EventColumns
@@ -149,7 +149,7 @@ def create(
 @click.option(
     "--max-steps",
     type=click.IntRange(min=1),
-    default=MOST_STEPS,
+    default=MOST_STEPS_A_CALL,
     show_default=True,
     metavar="N",
     help="Close at most N steps at once; TIME may be mistyped.",

@@ -55,8 +55,6 @@ LatePolicy = Literal["refuse", "ignore", "move"]
 POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
 LaterPolicy = Literal["refuse", "ignore"]
 LATER_POLICIES: tuple[LaterPolicy, ...] = ("refuse", "ignore")
-# Two days of minutes: more in one call are more often a mistake in its time than a gap.
-MOST_STEPS = 3000
 # What a step costs at least, and with each million items, in seconds (docs/streams.md).
 _LEAST, _A_MILLION = 0.02, 0.2
 

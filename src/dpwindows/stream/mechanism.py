@@ -85,6 +85,8 @@ class Mechanism:
             if entry["window"] == windows[0]:
                 queries.append(tuple(asked[window] for window in windows))
                 measurements.append(measurement_of(metadata, entry))
+        if {query for one in queries for query in one} != set(asked.values()):
+            raise ValueError("a window that is asked for is not measured")
         spent, horizon = metadata["budget"], metadata[HORIZON]
         budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
         certify(budget, [measurement.cost for measurement in measurements])

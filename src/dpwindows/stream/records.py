@@ -259,7 +259,19 @@ def read_released(state: StateFile, steps: list[ClosedStep], *, grouped: bool) -
     if [digest(rows) for rows in kept] != [closed.rows_digest for closed in steps]:
         raise damaged(state.path)
     schema = _GROUPED if grouped else _ROWS
-    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(rows), schema) for rows in kept], schema)
+    try:
+        return pa.Table.from_batches([_batch(rows, schema) for rows in kept], schema)
+    except (pa.ArrowException, OSError, EOFError, TypeError, ValueError):
+        raise damaged(state.path) from None
+
+
+def _batch(rows: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a step, looked at byte by byte: what is no batch of them would be read from elsewhere in memory."""
+    batch = pa.ipc.read_record_batch(pa.py_buffer(rows), schema)
+    batch.validate(full=True)
+    if any(column.null_count for column in batch.columns):
+        raise ValueError("a value is missing")
+    return batch
 
 
 def release_id(creation: Creation, steps: list[ClosedStep]) -> str:

@@ -31,6 +31,7 @@ from dpwindows import __version__
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.queries import PeriodFamily
 from dpwindows.ask.timeline import Timeline, TimePoint
+from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.count.events import EngineSettings, EventColumns, csv_layout
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
@@ -39,7 +40,6 @@ from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
 from dpwindows.stream import creating, records
 from dpwindows.stream.calls import (
-    MOST_STEPS,
     LatePolicy,
     LaterPolicy,
     Task,
@@ -147,6 +147,8 @@ class Stream:
             time_zone=time_zone,
             ledger=None if ledger is None else (str(Path(ledger.path).resolve()), ledger.dataset),
         )
+        # A stream that could not be opened must not be paid for.
+        _require_alike(Mechanism.of(creation.metadata(1)), creation)
         creating.create_state(target, creation, plan, ledger)
         return cls.open(target, ledger, settings=settings)
 
@@ -192,7 +194,7 @@ class Stream:
         late: LatePolicy = "refuse",
         later: LaterPolicy = "refuse",
         table: str | None = None,
-        max_steps: int = MOST_STEPS,
+        max_steps: int = MOST_STEPS_A_CALL,
         allow_future: bool = False,
     ) -> Release:
         """Close every step up to a time and release the windows that end at them; or return what was released then.
@@ -250,7 +252,8 @@ class Stream:
                 self._close(task, timeline, handed, moved)
                 self._engine.forget()
                 closed = range(task.closed + 1, task.last + 1)
-                given = tuple(closed) if empty else handed.steps
+                # Late events that are moved are counted in the first of them.
+                given = tuple(closed) if empty else (*handed.steps, *([task.first] if moved != NOTHING else []))
                 self.notes = tuple(remarks_on_steps(closed, given, self._named))
             return self._gate.let_out(self._position, task.first, task.last)
 
@@ -390,9 +393,18 @@ def _restored(state: StateFile) -> tuple[Creation, Mechanism]:
     except ValueError:
         raise damaged(state.path) from None
     try:
-        return creation, Mechanism.of(creation.metadata(1))
+        mechanism = Mechanism.of(creation.metadata(1))
+        _require_alike(mechanism, creation)
+        return creation, mechanism
     except (*BAD_VALUES, ValueError, BudgetExceededError) as error:
         raise InputError(
             f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "
-            f"{creation.described['versions']['dpwindows']}: {error}"
+            f"{creation.described.get('versions', {}).get('dpwindows', 'another version')}: {error}"
         ) from error
+
+
+def _require_alike(mechanism: Mechanism, creation: Creation) -> None:
+    """Check that events are counted in the groups that are measured, each in that of its own row."""
+    grouping = mechanism.grouping
+    if grouping != creation.columns.grouping or (grouping is not None and grouping.has_rule):
+        raise ValueError("events are counted in other groups than are measured")

@@ -107,7 +107,7 @@ def test_what_may_hold_a_password_is_not_repeated(source: str) -> None:
         ("sqlite:///log.csv", (), ["no SQLite file"]),
         ("sqlite:///log.csv", ("--engine", "spark"), ["the engine duckdb", "spark does not read them"]),
         ("log.csv", ("--spark-master", "yarn"), ["spark_master", "duckdb"]),
-        ("log.csv", ("--password-file", "none"), ["password_file", "existing"]),
+        ("log.csv", ("--password-file", "none"), ["--password-file", "existing"]),
         ("log.csv", ("--engine", "mysql"), ["mysql", "duckdb", "postgresql"]),
     ],
 )

@@ -134,8 +134,11 @@ def monotone(by_end: FloatArray, weights: FloatArray, typical: float) -> None:
 
 def _lower_to_exact(by_end: FloatArray, weights: FloatArray, typical: float) -> None:
     """Lower windows, in place, to the least of the more exact windows that hold them, the most exact ones first."""
+    heavy = weights > _EXACT * typical
+    if not heavy.any():
+        return  # Any windows alone may be millions.
     exact = np.full(weights.shape, -np.inf)
-    np.log2(weights, out=exact, where=weights > _EXACT * typical)
+    np.log2(weights, out=exact, where=heavy)
     np.floor(exact, out=exact)
     for least in np.unique(exact[np.isfinite(exact)])[::-1]:
         around = np.where(exact >= least, by_end, np.inf)

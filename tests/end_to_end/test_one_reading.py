@@ -220,6 +220,7 @@ def test_no_call_of_a_stream_says_how_events_are_read() -> None:
         "empty": "no row is read",
         "late": "where a late event is counted: stream/calls.py has the proof",
         "later": "whether later events are left for a later call: as late",
+        "gaps": "refuses to close steps without an event",
         "max_steps": "refuses what would close more steps",
         "allow_future": "refuses what would close steps that are not over",
     }

@@ -329,8 +329,8 @@ def test_a_grouping_is_what_its_values_say() -> None:
         assert read_shape(json.loads(json.dumps(one.to_dict())), Grouping) == one
 
 
-@pytest.mark.parametrize("change", [{"max_groups": 1}, {"max_groups": None}])
-def test_a_stream_whose_description_has_other_groups_than_are_counted_is_refused(
+@pytest.mark.parametrize("change", [{"max_groups": 1}, {"group_of": "item"}])
+def test_a_stream_with_a_rule_on_groups_that_its_counting_does_not_apply_is_refused(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
     """It would be charged for fewer groups than an item is counted in."""

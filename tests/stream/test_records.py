@@ -101,9 +101,8 @@ def edit(state: StateFile, statement: str) -> None:
         {},
         {"ledger": None, "described": {"horizon": 12}, "begins": 0, "start": 0},
         {"columns": EventColumns("who", "at", "times", "epoch-s", item_type="integer")},
-        {"columns": EventColumns("who", "at", grouping=grouping({"g": ["a", "b"]}, totals=0.5))},
     ],
-    ids=["plain", "no-ledger", "read-otherwise", "grouped"],
+    ids=["plain", "no-ledger", "read-otherwise"],
 )
 def test_a_creation_is_read_back(state: StateFile, change: dict[str, Any]) -> None:
     creation = replace(CREATION, **change)
@@ -113,6 +112,14 @@ def test_a_creation_is_read_back(state: StateFile, change: dict[str, Any]) -> No
         found = records.read_creation(connection)
     assert found == creation
     assert found.to_json() == creation.to_json()
+
+
+def test_events_are_read_in_the_groups_that_a_stream_says_it_has() -> None:
+    groups = grouping({"g": ["a", "b"]}, totals=0.5)
+    assert groups is not None
+    grouped = replace(CREATION, described=CREATION.described | {"groups": groups.to_dict()})
+    assert grouped.event_columns == replace(CREATION.columns, grouping=groups)
+    assert CREATION.event_columns == CREATION.columns
 
 
 def test_a_creation_is_plain_text_without_what_was_not_said() -> None:

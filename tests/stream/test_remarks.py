@@ -32,9 +32,12 @@ def at(step: int) -> str:
     ],
 )
 def test_steps_without_an_event_are_named(closed: range, given: tuple[int, ...], words: str) -> None:
-    (said,) = remarks_on_steps(closed, given, at)
-    assert words in said
-    assert not list(remarks_on_steps(closed, (*closed, closed.stop), at))
+    (remark,) = remarks_on_steps(closed, given, at, refused=False)
+    assert words in remark
+    with pytest.raises(dw.InputError, match=words[:-1] + ".*--gaps accept.*No step was closed"):
+        remarks_on_steps(closed, given, at, refused=True)
+    for refused in (True, False):
+        assert not remarks_on_steps(closed, (*closed, closed.stop), at, refused=refused)
 
 
 @pytest.mark.parametrize(("end", "ahead"), [("2026-12-21", "28 days"), ("2026-11-24", "12 hours")])
@@ -79,6 +82,20 @@ def test_a_missing_day_is_named_where_it_is_closed_and_nowhere_else(tmp_path: Pa
         outcome = run(*quiet)
         assert outcome.code == 0
         assert "Note" not in outcome.err
+
+
+def test_a_night_without_its_file_closes_nothing_where_gaps_are_refused(tmp_path: Path) -> None:
+    state, log = tmp_path / "state", tmp_path / "log.csv"
+    log.write_text("who,at\nann,2013-01-01\n")
+    assert run("stream", "create", state, "--item", "who", "--time", "at", "--start", "2013-01-01", *ASKED).code == 0
+    first = ("stream", "advance", state, log, "--gaps", "refuse", "--through")
+    assert run(*first, "2013-01-02").code == 0
+    run(*first, "2013-01-03").must_refuse("no event was handed over for the step closed now, the one that ends at")
+    assert "1 step," in run("stream", "show", state).out
+    log.write_text(log.read_text() + "bob,2013-01-02\n")
+    assert run(*first, "2013-01-03").code == 0
+    # Whoever says that there was nothing has no gap.
+    assert run("stream", "advance", state, "--empty", "--gaps", "refuse", "--through", "2013-01-04").code == 0
 
 
 def test_python_has_the_notes_of_the_last_call(tmp_path: Path) -> None:

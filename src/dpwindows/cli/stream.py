@@ -147,6 +147,13 @@ def create(
     help="What to do with events at or after TIME: ignore leaves them for a later call.",
 )
 @click.option(
+    "--gaps",
+    type=click.Choice(["accept", "refuse"]),
+    default="accept",
+    show_default=True,
+    help="What to do if a step has no event in EVENTS: refuse closes no step at all.",
+)
+@click.option(
     "--max-steps",
     type=click.IntRange(min=1),
     default=MOST_STEPS_A_CALL,
@@ -261,9 +268,11 @@ def _describe(opened: Stream, console: Console) -> None:
     zone = f" ({timeline['time_zone']})" if timeline.get("time_zone") is not None else ""
     paid_from = opened.paid_from
     ledger = "none: a copy, or an old state put back, may go unnoticed" if paid_from is None else ", ".join(paid_from)
+    columns = ", ".join(f"{role} {name}" for role, name in about["columns"])
     lines = (
         f"Stream    {about['state_id']}",
         f"Ledger    {ledger}",
+        f"Reads     {columns}",
         f"Releases  {asked}",
         f"Steps     {timeline['step']} from {timeline['start']}{zone}, "
         + ("without end" if horizon is None else f"{horizon:,} in all"),

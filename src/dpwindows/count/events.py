@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from dpwindows.ask.groups import Grouping
-from dpwindows.ask.shapes import read_shape
 from dpwindows.count.time_formats import time_format_of
 from dpwindows.errors import InputError, near
 
@@ -143,9 +142,8 @@ class EventColumns:
         return _given(vars(self) | known | {"layout": layout, "grouping": groups or None})
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field as plain values, but for those that were left out; `from_dict` gives it back."""
-        plain = {"layout": self.layout and asdict(self.layout), "grouping": self.grouping and self.grouping.to_dict()}
-        return _given(vars(self) | plain)
+        """Every field but the grouping as plain values, without those that were left out; `from_dict` gives it back."""
+        return _given(vars(self) | {"layout": self.layout and asdict(self.layout), "grouping": None})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EventColumns:
@@ -153,8 +151,6 @@ class EventColumns:
         read = dict(values)
         if (layout := values.get("layout")) is not None:
             read["layout"] = csv_layout(layout["delimiter"], layout["names"])
-        if (groups := values.get("grouping")) is not None:
-            read["grouping"] = read_shape(groups, Grouping)
         return cls(**read)
 
     @property

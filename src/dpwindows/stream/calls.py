@@ -55,6 +55,8 @@ LatePolicy = Literal["refuse", "ignore", "move"]
 POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
 LaterPolicy = Literal["refuse", "ignore"]
 LATER_POLICIES: tuple[LaterPolicy, ...] = ("refuse", "ignore")
+GapPolicy = Literal["accept", "refuse"]
+GAP_POLICIES: tuple[GapPolicy, ...] = ("accept", "refuse")
 # What a step costs at least, and with each million items, in seconds (docs/streams.md).
 _LEAST, _A_MILLION = 0.02, 0.2
 
@@ -136,14 +138,15 @@ def require_passed(timeline: Timeline, now: datetime) -> None:
         )
 
 
-def require_policies(late: object, later: object, unit: Unit) -> None:
-    """Check the policies for events of closed steps, and for those after the steps that a call closes.
+def require_policies(late: object, later: object, gaps: object, unit: Unit) -> None:
+    """Check the policies for events of closed steps, for those after the steps of a call, and for steps without any.
 
     Raises:
         InputError: one is unknown, the unit of privacy does not cover it, or a log that is handed over as a whole
             would have its late events moved each time.
     """
-    for name, policy, known in (("late", late, POLICIES), ("later", later, LATER_POLICIES)):
+    given = (("late", late, POLICIES), ("later", later, LATER_POLICIES), ("gaps", gaps, GAP_POLICIES))
+    for name, policy, known in given:
         if policy not in known:
             raise InputError(f"{name} must be one of {', '.join(known)}, got {policy!r}")
     if late == "move" and isinstance(unit, ItemPerPeriod):

@@ -25,7 +25,7 @@ from dpwindows.kernel.accounting import certify
 from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
-from dpwindows.plan.description import ENDLESS, HORIZON
+from dpwindows.plan.description import ENDLESS, FORMAT, HORIZON
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.rebuilt import measurement_of, window_of
 from dpwindows.reading.reader import steps_of
@@ -87,7 +87,14 @@ class Mechanism:
                 measurements.append(measurement_of(metadata, entry))
         if {query for one in queries for query in one} != set(asked.values()):
             raise ValueError("a window that is asked for is not measured")
-        spent, horizon = metadata["budget"], metadata[HORIZON]
+        grouping = read_shape(metadata["groups"], Grouping) if "groups" in metadata else None
+        if grouping is not None and grouping.has_rule:
+            raise ValueError("a stream counts each event in the group of its own row")
+        spent, horizon, confidence = metadata["budget"], metadata[HORIZON], metadata["confidence"]
+        if metadata["format"] != FORMAT or (horizon != ENDLESS and type(horizon) is not int):
+            raise ValueError(f"format {metadata['format']!r} and horizon {horizon!r}")
+        if not isinstance(confidence, float) or not 0 < confidence < 1:
+            raise ValueError(f"the confidence {confidence!r}")
         budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
         certify(budget, [measurement.cost for measurement in measurements])
         return cls(
@@ -96,9 +103,9 @@ class Mechanism:
             budget,
             parse_unit(metadata["unit"]["name"]),
             None if horizon == ENDLESS else horizon,
-            metadata["confidence"],
+            confidence,
             CountingRule(**metadata.get("counting", {})),
-            read_shape(metadata["groups"], Grouping) if "groups" in metadata else None,
+            grouping,
         )
 
     @property

@@ -110,7 +110,7 @@ class LocalParts:
                 whole = (part.size, part.digest) == _seen(path)
             except FileNotFoundError:
                 raise damaged(
-                    self._state, f"{path} is missing, which holds items. A stream is its state and the folder beside it"
+                    self._state, f"{path} is missing, which holds items. Put the folder of this state back as it was"
                 ) from None
             except OSError as error:
                 raise EngineError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -188,7 +188,8 @@ def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
     from dpwindows.plan.description import asked_of
 
     timeline, endless = creation.timeline(plan.horizon or 1), plan.horizon is None
-    request = Request("stream", asked_of(plan), plan.budget, plan.unit, timeline, creation.columns, endless=endless)
+    columns, asked = creation.event_columns, asked_of(plan)
+    request = Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=endless)
     ledger.spend(request, state=creation.state_id, token=creation.token)
 
 
@@ -223,7 +224,7 @@ def _release_of(state: StateFile, creation: Creation, first: int, last: int) -> 
     steps = records.read_steps(state, first, last)
     if len(steps) != last - first + 1:
         raise damaged(state.path)
-    rows = records.read_released(state, steps, grouped=creation.columns.grouping is not None)
+    rows = records.read_released(state, steps, grouped="groups" in creation.described)
     dated = _dated(creation, rows, _ends(state, creation.timeline(last)))
     metadata = {
         "release_id": records.release_id(creation, steps),
@@ -257,6 +258,6 @@ def _dated(creation: Creation, rows: pa.Table, ends: Int64Array) -> pa.Table:
         "end": boundaries.take(columns["last_step"]),
         "consistent": pa.nulls(rows.num_rows, pa.int64()),
     }
-    if creation.columns.grouping is not None:
-        columns |= group_columns(creation.columns.grouping, columns[records.CELL])
+    if (grouping := creation.event_columns.grouping) is not None:
+        columns |= group_columns(grouping, columns[records.CELL])
     return pa.table(columns)

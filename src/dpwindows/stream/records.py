@@ -28,12 +28,13 @@ import io
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
@@ -68,7 +69,7 @@ class Creation:
         secret: the key of the fingerprints.
         token: of the position before the first step, for the ledger.
         described: what all releases of the stream say of themselves, among it the integers that it measures by.
-        columns: how every row of every call's events is read.
+        columns: how every row of every call's events is read, but for the groups, which are `described`.
         start: first moment, canonical.
         begins: the same as a boundary value.
         step: length of a step, canonical.
@@ -99,6 +100,12 @@ class Creation:
         """The number of steps after which the stream ends, None if it does not."""
         steps = self.described[HORIZON]
         return None if steps == ENDLESS else int(steps)
+
+    @property
+    def event_columns(self) -> EventColumns:
+        """How every row of every call's events is read, its group included."""
+        groups = self.described.get("groups")
+        return self.columns if groups is None else replace(self.columns, grouping=read_shape(groups, Grouping))
 
     def timeline(self, steps: int) -> Timeline:
         """The timeline of its first steps, at least one."""

@@ -226,8 +226,8 @@ def _locked(folder: Path, path: Path) -> int:
             if file.read(len(_SQLITE)) != _SQLITE:
                 raise InputError(f"{path} is not the state of a stream, or its first bytes are damaged") from None
         raise DamagedError(
-            f"the folder of items {folder} is missing, and the state {path} cannot go on without it: a stream is its "
-            "state and that folder, copied and moved together"
+            f"the folder of items {folder} is missing, and the state {path} cannot go on without it: put it back. A "
+            "stream is its state and that folder, copied and moved together"
         ) from None
     except OSError as error:
         raise EngineError(f"the folder of items {folder} cannot be read: {error.strerror or error}") from None

@@ -32,7 +32,7 @@ from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.queries import PeriodFamily
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
-from dpwindows.count.events import EngineSettings, EventColumns, csv_layout
+from dpwindows.count.events import EngineSettings, EventColumns, csv_layout, role_name
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.plan.stored_designs import BAD_VALUES
@@ -40,6 +40,7 @@ from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
 from dpwindows.stream import creating, records
 from dpwindows.stream.calls import (
+    GapPolicy,
     LatePolicy,
     LaterPolicy,
     Task,
@@ -138,9 +139,7 @@ class Stream:
             secret=secrets.token_hex(16),
             token=secrets.token_hex(16),
             described=plan.describe(),
-            columns=EventColumns(
-                *(item, time, count, time_format, csv_layout(delimiter, columns), item_type, plan.grouping)
-            ),
+            columns=EventColumns(item, time, count, time_format, csv_layout(delimiter, columns), item_type),
             start=timeline.to_dict()["start"],
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],
@@ -148,7 +147,7 @@ class Stream:
             ledger=None if ledger is None else (str(Path(ledger.path).resolve()), ledger.dataset),
         )
         # A stream that could not be opened must not be paid for.
-        _require_alike(Mechanism.of(creation.metadata(1)), creation)
+        Mechanism.of(creation.metadata(1))
         creating.create_state(target, creation, plan, ledger)
         return cls.open(target, ledger, settings=settings)
 
@@ -194,6 +193,7 @@ class Stream:
         late: LatePolicy = "refuse",
         later: LaterPolicy = "refuse",
         table: str | None = None,
+        gaps: GapPolicy = "accept",
         max_steps: int = MOST_STEPS_A_CALL,
         allow_future: bool = False,
     ) -> Release:
@@ -213,6 +213,8 @@ class Stream:
                 them to the first step that this call closes (`dpwindows.stream.calls` has the proof).
             later: what to do with events at or after `through`: `refuse` them all, or `ignore` them, for a later call.
             table: table to read where `events` is a DuckDB database.
+            gaps: what to do if a step has no event among those handed over: `accept` it with a remark, or `refuse` the
+                call, which then closes no step.
             max_steps: the most steps to close in this call; more are refused before anything is read.
             allow_future: close steps that end later than now, too; what happens in them from then on is late.
 
@@ -221,8 +223,8 @@ class Stream:
 
         Raises:
             InputError: the time is no step boundary, later than now, or earlier than the last one and not a call's;
-                events lie at or after it, differ from those of a closed step, are late, or cannot be read. Nothing
-                changed.
+                events lie at or after it, differ from those of a closed step, are late, are missing where gaps are
+                refused, or cannot be read. Nothing changed.
             EngineError: the state cannot be written, or the engine failed; the same call again goes on or returns what
                 is stored.
             StateBehindLedgerError: another copy of the state went on meanwhile; nothing was handed out, and this one
@@ -235,7 +237,7 @@ class Stream:
         with self._state.turn():
             self.notes = ()
             timeline = self._timeline_to(through)
-            require_policies(late, later, self._mechanism.unit)
+            require_policies(late, later, gaps, self._mechanism.unit)
             self._gate.clear(self._position)
             task = self._task(timeline)
             require_few(task.last - task.closed, max_steps)
@@ -249,12 +251,13 @@ class Stream:
             if events is not None or empty:
                 handed = EMPTY if events is None else self._hand_over(events, timeline, table, later)
                 moved = moved_fingerprint(task, handed, self._fingerprint, late, self._named, self._mechanism.unit)
-                self._close(task, timeline, handed, moved)
-                self._engine.forget()
                 closed = range(task.closed + 1, task.last + 1)
                 # Late events that are moved are counted in the first of them.
                 given = tuple(closed) if empty else (*handed.steps, *([task.first] if moved != NOTHING else []))
-                self.notes = tuple(remarks_on_steps(closed, given, self._named))
+                notes = remarks_on_steps(closed, given, self._named, refused=gaps == "refuse")
+                self._close(task, timeline, handed, moved)
+                self._engine.forget()
+                self.notes = notes
             return self._gate.let_out(self._position, task.first, task.last)
 
     def show(self) -> Release:
@@ -287,7 +290,9 @@ class Stream:
         """How the stream was created, in plain public values: as in the metadata of its releases, and its timeline."""
         creation = self._creation
         timeline = {"start": creation.start, "step": creation.step, "time_zone": creation.time_zone}
-        return {**creation.described, "state_id": creation.state_id, "horizon": creation.horizon, "timeline": timeline}
+        read = [(role_name(role), name) for role, name in creation.event_columns.roles]
+        own = {"state_id": creation.state_id, "horizon": creation.horizon, "timeline": timeline, "columns": read}
+        return {**creation.described, **own}
 
     @property
     def paid_from(self) -> tuple[str, str] | None:
@@ -351,7 +356,7 @@ class Stream:
     def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation
         return hand_over(
-            *(self._engine, events, creation.columns, timeline, creation.secret, self._position.kind),
+            *(self._engine, events, creation.event_columns, timeline, creation.secret, self._position.kind),
             later=later == "refuse",
             table=table,
             settings=self._settings,
@@ -393,18 +398,9 @@ def _restored(state: StateFile) -> tuple[Creation, Mechanism]:
     except ValueError:
         raise damaged(state.path) from None
     try:
-        mechanism = Mechanism.of(creation.metadata(1))
-        _require_alike(mechanism, creation)
-        return creation, mechanism
+        return creation, Mechanism.of(creation.metadata(1))
     except (*BAD_VALUES, ValueError, BudgetExceededError) as error:
         raise InputError(
             f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "
             f"{creation.described.get('versions', {}).get('dpwindows', 'another version')}: {error}"
         ) from error
-
-
-def _require_alike(mechanism: Mechanism, creation: Creation) -> None:
-    """Check that events are counted in the groups that are measured, each in that of its own row."""
-    grouping = mechanism.grouping
-    if grouping != creation.columns.grouping or (grouping is not None and grouping.has_rule):
-        raise ValueError("events are counted in other groups than are measured")

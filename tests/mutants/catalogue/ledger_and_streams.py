@@ -103,9 +103,16 @@ MUTANTS = [
     Mutant(
         "A stream pays for the instants of one column, and its dataset knows them as those of another.",
         "stream/publishing.py",
-        "plan.unit, timeline, creation.columns, endless",
-        "plan.unit, timeline, type(creation.columns)(creation.columns.item, creation.columns.time), endless",
+        "    columns, asked = creation.event_columns, asked_of(plan)\n",
+        "    columns, asked = type(creation.columns)(creation.columns.item, creation.columns.time), asked_of(plan)\n",
         f"{ONE_READING}test_a_stream_and_a_release_of_one_dataset_know_one_column_by_one_place",
+    ),
+    Mutant(
+        "A step that has no event is closed where such steps are to be refused.",
+        "stream/stream.py",
+        'refused=gaps == "refuse")',
+        "refused=False)",
+        "tests/stream/test_remarks.py::test_a_night_without_its_file_closes_nothing_where_gaps_are_refused",
     ),
     Mutant(
         "A step handed over again with other events is taken for the same, and its stored rows pass for theirs.",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tests.simulator.shim import Action, Class, Clock, Fault
-from tests.simulator.workload import GROUPED, HORIZON, LATE, Verb
+from tests.simulator.workload import GROUPED, GROUPED_ITEMS, HORIZON, LATE, Verb
 
 # Seconds between the processes of a schedule, and the moment the first one begins.
 _LATER, _BEGINS = 3600, 1_790_000_000
@@ -407,10 +407,12 @@ def _copies(maker: _Maker) -> _Made:
 def _others(maker: _Maker) -> _Made:
     """A stream in groups, or one whose events come late: each step's events by themselves, and one of long ago."""
     before, events = _stream(maker)
-    state = maker.dice.choice((GROUPED, *LATE))
+    state = maker.dice.choice((*GROUPED, *LATE))
 
     def renamed(verbs: Iterable[Verb]) -> tuple[Verb, ...]:
-        return tuple(replace(verb, state=state) for verb in verbs)
+        # The ledger is for events, and groups of items are for streams that protect these.
+        unpaid = {"ledger": False} if state == GROUPED_ITEMS else {}
+        return tuple(replace(verb, state=state, **unpaid) for verb in verbs)
 
     def of_state(event: Event) -> Event:
         if not isinstance(event, Run):

@@ -42,8 +42,10 @@ SETTINGS = dw.EngineSettings(threads=1, progress=False)
 DATASET, TOTAL = "d", 2.5
 STREAM_COST, RELEASE_COST = 1.0, 0.5
 HORIZON = 12
-# Streams of these names count in groups, or are handed one step at a time with an event of step 1 from step 3 on.
-GROUPED, LATE = "grouped", ("late-ignore", "late-move")
+# Streams of these names count in groups, of rows or of items, or are handed one step at a time with an event of step 1
+# from step 3 on.
+GROUPED_ITEMS = "group-of-items"
+GROUPED, LATE = ("grouped", GROUPED_ITEMS), ("late-ignore", "late-move")
 # Files that processes publish lie in a folder of their own; all others are private.
 OUT = "out"
 # In a folder of its own, as it should be: what syncs this one does not sync that of the states.
@@ -99,21 +101,22 @@ def events_in(first: int, last: int) -> list[Event]:
 
 
 def handed_over(events: list[Event]) -> pa.Table:
-    """Events as a table, each in the group that its item's name ends with."""
+    """Events as a table, with the group of each; an item is in one group in one step and in the other in the next."""
     groups = pa.array([_GROUPS[_cell(event)] for event in events], pa.string())
     return table_of(events).append_column("group", groups)
 
 
 def _cell(event: Event) -> int:
-    return len(_GROUPS) - 1 if event[0] == "item-4" else 0
+    return event[1] % len(_GROUPS)
 
 
 @cache
 def stream_plan(state: str = "state") -> dw.StreamPlan:
     """One number a step for each of two windows, in each group, under Laplace noise."""
     windows = [dw.Rolling(2), dw.Cumulative()]
-    by = {"group": _GROUPS} if state == GROUPED else None
-    return dw.StreamPlan(windows, unit=dw.EventLevel(), budget=dw.PureDP(STREAM_COST), horizon=HORIZON, by=by)
+    by = {"group": _GROUPS} if state in GROUPED else None
+    unit, group_of = (dw.ItemAddRemove(), "item") if state == GROUPED_ITEMS else (dw.EventLevel(), None)
+    return dw.StreamPlan(windows, unit=unit, budget=dw.PureDP(STREAM_COST), horizon=HORIZON, by=by, group_of=group_of)
 
 
 @cache
@@ -125,8 +128,10 @@ def exact_counts(state: str, step: int) -> list[list[int]]:
     log = events_in(1, step)
     if state == "late-move":
         log += [(_LATE_EVENT[0], moved, 1) for moved in range(_LATE_FROM, step + 1)]
-    cells = range(len(_GROUPS)) if state == GROUPED else [None]
-    by_cell = [[event for event in log if cell in (None, _cell(event))] for cell in cells]
+    cells = range(len(_GROUPS)) if state in GROUPED else [None]
+    first_cells = {event[0]: _cell(event) for event in reversed(log)}
+    cell_of = _cell if state == "grouped" else lambda event: first_cells[event[0]]
+    by_cell = [[event for event in log if cell in (None, cell_of(event))] for cell in cells]
     firsts = (*range(step, max(0, step - 2), -1), 1)
     return [[count_at_least(events, 1, first, step) for first in firsts] for events in by_cell]
 
@@ -186,7 +191,7 @@ def rehearse(folder: Path) -> None:
         work = _Work(Path(place), keep=False)
         verbs = [Verb("ledger"), Verb("create", ledger=True), Verb("create", "bare")]
         verbs += [Verb("advance", step=step, output=f"{step}.json") for step in range(1, HORIZON + 1)]
-        for state in (GROUPED, *LATE):
+        for state in (*GROUPED, *LATE):
             verbs += [Verb("create", state), Verb("advance", state, 4), Verb("show", state)]
         verbs += [Verb("show"), Verb("release", ledger=True, output="a.csv")]
         verbs += [Verb("release", ledger=True, request=1, log=1, output="b.parquet")]

@@ -59,6 +59,16 @@ def new(path: Path, plan: dw.StreamPlan, **options: Any) -> Stream:
     return Stream.create(path, plan, item="who", time="at", count="n", start=0, step=STEP, settings=settings, **options)
 
 
+def rule_of(limit: int | str | None) -> dict[str, Any]:
+    """The options of a limit on an item's groups; "item" stands for one group, that which it was first in."""
+    return {"group_of": "item"} if limit == "item" else {"max_groups": limit}
+
+
+def in_steps(rows: list[Row]) -> list[Row]:
+    """The rows at the times at which their steps begin: what of a step is first a stream does not tell."""
+    return [(item, time // STEP * STEP, count, values) for item, time, count, values in rows]
+
+
 def random_rows(seed: int, rows: int = 120) -> list[Row]:
     """Rows of few items; some are in groups that are not listed, or in none."""
     rng = np.random.default_rng(seed)
@@ -118,7 +128,12 @@ def test_a_stream_counts_every_group_as_the_definition_does(
                 pq.write_table(part, path) if source == "parquet" else pa.csv.write_csv(part, path)
                 part = str(path)
             stream.advance(part, through=high * STEP)
-    expected = grouped_events(rows, LISTED, lambda time: time // STEP + 1)
+    require_counted(seen, plan, rows, LISTED)
+
+
+def require_counted(seen: dict[int, list[StepAnswers]], plan: dw.StreamPlan, rows: list[Row], groups: Grouping) -> None:
+    """Fail unless the exact answers of every step are those of the definition."""
+    expected = grouped_events(rows, groups, lambda time: time // STEP + 1)
     reach = mechanism_of(plan).reach
     assert sorted(seen) == list(range(1, STEPS + 1))
     for step, answers in seen.items():
@@ -127,25 +142,61 @@ def test_a_stream_counts_every_group_as_the_definition_does(
             for k in (1, 2):
                 recent = [count_at_least(events, k, step - back, step) for back in range(min(step, reach))]
                 assert list(found.recent[k]) == recent, (key, step, k)
-                assert found.total[k] == count_at_least(events, k, 1, step)
+                if found.total:
+                    assert found.total[k] == count_at_least(events, k, 1, step)
 
 
-UNITS: list[tuple[Unit, int | None]] = [
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("queries", [QUERIES, [dw.Rolling(1).at_least(1, 2)]], ids=["all", "forgetful"])
+@pytest.mark.parametrize("late", ["ignore", "move"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_an_item_stays_in_the_group_that_it_was_first_in(
+    seed: int, late: Any, queries: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that no window asks for any more, and one whose earlier events come late, or in the same step."""
+    rows, seen = random_rows(seed, rows=60), dict[int, list[StepAnswers]]()
+    measured = Mechanism.release_step
+
+    def spied(self: Mechanism, answers: Any, memory: Any) -> Any:
+        seen[answers[0].step] = answers
+        return measured(self, answers, memory)
+
+    monkeypatch.setattr(Mechanism, "release_step", spied)
+    groups = grouping(BY, totals=0.4, group_of="item")
+    assert groups is not None
+    plan = dw.StreamPlan(queries, unit=ItemLevel(), budget=ZCDP(0.5), by=BY, totals=0.4, horizon=STEPS, group_of="item")
+    behind = [place for place in range(len(rows)) if place % 9 == 0 and rows[place][1] < 3 * STEP]
+    counted = []
+    with new(tmp_path / "state", plan) as stream:
+        for low, high in itertools.pairwise([0, 1, 3, 4, STEPS]):
+            part = [row for place, row in enumerate(rows) if low * STEP <= row[1] < high * STEP and place not in behind]
+            moved = [rows[place] for place in behind] if low == 3 else []
+            stream.advance(table_of(part + moved), through=high * STEP, late=late)
+            counted += part
+            if late == "move":
+                counted += [(item, 3 * STEP, count, values) for item, _, count, values in moved]
+    require_counted(seen, plan, in_steps(counted), groups)
+
+
+UNITS: list[tuple[Unit, int | str | None]] = [
     (EventLevel(), None),
     (ItemLevel(), 6),
     (ItemAddRemove(), 6),
     (ItemPerPeriod(2), 6),
+    (ItemLevel(), "item"),
+    (ItemAddRemove(), "item"),
 ]
 
 
 FAMILIES = [dw.Tumbling(2).at_least(1, 2), dw.AnyWindow(), dw.Rolling(1), dw.Rolling(4)]
 # Unit, limit on groups, budget without noise to speak of, queries, and whether steps are counted in place of events.
-CASES: list[tuple[Unit, int | None, Any, list[Any], bool]] = [
+CASES: list[tuple[Unit, int | str | None, Any, list[Any], bool]] = [
     *((unit, limit, ZCDP(1e9), QUERIES, False) for unit, limit in UNITS),
     (EventLevel(), None, PureDP(1e6), QUERIES, True),
     (EventLevel(), None, PureDP(1e6), FAMILIES, False),
     (EventLevel(), None, ZCDP(1e9), FAMILIES, False),
     (ItemLevel(), 6, PureDP(1e6), FAMILIES, False),
+    (ItemLevel(), "item", PureDP(1e6), FAMILIES, True),
 ]
 
 
@@ -156,10 +207,10 @@ def _said(value: object) -> str:
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("unit", "limit", "budget", "queries", "distinct"), CASES, ids=_said)
 def test_where_noise_vanishes_a_stream_releases_what_a_batch_does(
-    unit: Unit, limit: int | None, budget: Any, queries: list[Any], distinct: bool, tmp_path: Path
+    unit: Unit, limit: int | str | None, budget: Any, queries: list[Any], distinct: bool, tmp_path: Path
 ) -> None:
-    rows = random_rows(3)
-    asked: dict[str, Any] = {"unit": unit, "budget": budget, "by": BY, "totals": 0.4, "max_groups": limit}
+    rows = in_steps(random_rows(3))
+    asked: dict[str, Any] = {"unit": unit, "budget": budget, "by": BY, "totals": 0.4, **rule_of(limit)}
     asked["distinct_steps"] = distinct
     with new(tmp_path / "state", dw.StreamPlan(queries, horizon=STEPS, **asked)) as stream:
         for high in (1, 4, STEPS):
@@ -186,10 +237,19 @@ def test_where_noise_vanishes_a_stream_releases_what_a_batch_does(
 @pytest.mark.quick(4)
 @pytest.mark.parametrize("horizon", [3, None])
 @pytest.mark.parametrize(
-    ("unit", "limit"), [(EventLevel(), None), (ItemLevel(), 2), (ItemAddRemove(), 2), (ItemPerPeriod(1), 2)], ids=str
+    ("unit", "limit"),
+    [
+        (EventLevel(), None),
+        (ItemLevel(), 2),
+        (ItemAddRemove(), 2),
+        (ItemPerPeriod(1), 2),
+        (ItemLevel(), "item"),
+        (ItemAddRemove(), "item"),
+    ],
+    ids=str,
 )
 def test_a_stream_with_groups_is_within_its_claim_over_every_neighbour(
-    unit: Unit, limit: int | None, horizon: int | None
+    unit: Unit, limit: int | str | None, horizon: int | None
 ) -> None:
     if horizon is None and isinstance(unit, ItemLevel | ItemAddRemove):
         return
@@ -200,8 +260,8 @@ def test_a_stream_with_groups_is_within_its_claim_over_every_neighbour(
             budget=budget,
             horizon=horizon,
             by={"g": ["a", "b"]},
-            max_groups=limit,
             totals=0.3,
+            **rule_of(limit),
         )
         measured = [replace(one, design=one.design.forecast_over(3)) for one in plan.measurements]  # type: ignore[attr-defined]
         found = audit_measurements(measured, budget, unit)
@@ -213,7 +273,7 @@ def test_a_stream_with_groups_is_within_its_claim_over_every_neighbour(
             assert one.groups is not None
             assert one.certificate.bound == certify_groups(one.design, one.groups).bound
             assert one.certificate.bound == measurement.certificate.bound
-        if limit is not None:
+        if limit == 2:
             alone = dw.StreamPlan([dw.Rolling(2), dw.Rolling(1).exactly(1)], unit=unit, budget=budget, horizon=horizon)
             parallel = [
                 Measurement(one.design, one.law, cheap.scale, one.groups)
@@ -224,8 +284,8 @@ def test_a_stream_with_groups_is_within_its_claim_over_every_neighbour(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("unit", "limit"), UNITS, ids=str)
-def test_nothing_but_noise_differs_between_neighbours(unit: Unit, limit: int | None) -> None:
-    plan = plan_of(unit, by={"g": ["a", "b"]}, horizon=3, max_groups=limit and 2)
+def test_nothing_but_noise_differs_between_neighbours(unit: Unit, limit: int | str | None) -> None:
+    plan = plan_of(unit, by={"g": ["a", "b"]}, horizon=3, **rule_of(2 if limit == 6 else limit))
     replayed = audit_replay(plan, [audit_exactly(plan).worst], made_up=1)
     assert replayed.faults == ()
     assert 0.1 < replayed.of_certified <= 1.0
@@ -299,8 +359,12 @@ def test_late_events_are_moved_in_their_own_group(tmp_path: Path, monkeypatch: p
 # --- Refusals ---------------------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"unit": ItemLevel(), "group_of": "item"}, "--group-of item is for releases"),
-    ({"unit": ItemLevel(), "max_groups": 2}, "Give --max-groups 6, all groups, at 6 times the cost"),
+    ({"unit": EventLevel(), "group_of": "item"}, "--group-of item does not go with --unit event"),
+    ({"unit": ItemPerPeriod(2), "group_of": "item"}, "--group-of item does not go with --unit item-per:2"),
+    (
+        {"unit": ItemLevel(), "max_groups": 2},
+        "Give --group-of item.*, or --max-groups 6, all groups, at 6 times the cost",
+    ),
     ({"unit": ItemLevel()}, "give --max-groups N"),
     ({"unit": EventLevel(), "max_groups": 6}, "does not go with --unit event"),
     ({"unit": EventLevel(), "by": None}, "--totals says how groups are counted"),
@@ -329,10 +393,7 @@ def test_a_grouping_is_what_its_values_say() -> None:
         assert read_shape(json.loads(json.dumps(one.to_dict())), Grouping) == one
 
 
-@pytest.mark.parametrize("change", [{"max_groups": 1}, {"group_of": "item"}])
-def test_a_stream_with_a_rule_on_groups_that_its_counting_does_not_apply_is_refused(
-    tmp_path: Path, change: dict[str, Any]
-) -> None:
+def test_a_stream_with_a_limit_on_groups_that_its_counting_does_not_apply_is_refused(tmp_path: Path) -> None:
     """It would be charged for fewer groups than an item is counted in."""
     path = tmp_path / "state"
     options: dict[str, Any] = {"horizon": 4, "by": {"g": ["a", "b", "c"]}, "max_groups": 3}
@@ -340,7 +401,7 @@ def test_a_stream_with_a_rule_on_groups_that_its_counting_does_not_apply_is_refu
     Stream.create(path, plan, item="who", time="at", start=0, step=STEP).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         facts = json.loads(connection.execute("SELECT facts FROM creation").fetchone()[0])
-        facts["described"]["groups"] |= change
+        facts["described"]["groups"]["max_groups"] = 1
         text = json.dumps(facts, ensure_ascii=False)
         connection.execute("UPDATE creation SET facts = ?, digest = ?", (text, digest(text)))
     with pytest.raises(InputError, match="cannot go on"):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpwindows as dw
+from dpwindows.ask.groups import grouping
 from dpwindows.stream import recencies
 from dpwindows.stream.engine import Engine
 from dpwindows.stream.parts import LocalParts
@@ -29,7 +30,7 @@ ENGINE = Engine(Path("state"), dw.EngineSettings(threads=1, progress=False))
 
 
 def shape_of(thresholds: tuple[int, ...], reach: int, *, totals: bool, **bound: Any) -> Shape:
-    return Shape("BIGINT", False, thresholds, reach, totals, **bound)
+    return Shape("BIGINT", None, thresholds, reach, totals, **bound)
 
 
 def occur(happened: dict[int, int]) -> str:
@@ -110,10 +111,11 @@ def test_an_item_forgotten_in_part_counts_on(tmp_path: Path) -> None:
 
 
 SHAPES = [
-    Shape("BIGINT", False, (1, 3), 4, True),
-    Shape("VARCHAR", True, (2,), 2, False),
-    Shape("BIGINT", False, (1,), 3, True, max_occurrences=5),
-    Shape("BIGINT", False, (), 3, False, max_runs=1, series=((1, 2), (2, 3))),
+    Shape("BIGINT", None, (1, 3), 4, True),
+    Shape("VARCHAR", grouping({"g": ["a", "b"]}), (2,), 2, False),
+    Shape("VARCHAR", grouping({"g": ["a", "b"], "h": ["c", "d", "e"]}, group_of="item", totals=0.1), (1,), 2, False),
+    Shape("BIGINT", None, (1,), 3, True, max_occurrences=5),
+    Shape("BIGINT", None, (), 3, False, max_runs=1, series=((1, 2), (2, 3))),
 ]
 
 
@@ -124,7 +126,7 @@ def test_the_same_text_runs_on_every_engine(shape: Shape) -> None:
     for connection in (duckdb.connect(), sqlite3.connect(":memory:")):
         tables = list[str]()
         for step in (1, 2, 3, 5):
-            keys = {"cell": "1", "item": f"'{step % 2}'"} if shape.grouped else {"item": f"{step % 2}"}
+            keys = {"item": f"{step % 2}"} if shape.grouping is None else {"cell": "1", "item": f"'{step % 2}'"}
             named = ", ".join(f"{value} AS {key}" for key, value in keys.items())
             other = named.replace(f"{step % 2}", "7")
             occurring = f"SELECT {named}, {step} AS total UNION ALL SELECT {other}, 1 AS total"

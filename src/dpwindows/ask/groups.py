@@ -108,7 +108,7 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     Attributes:
         columns: the columns that make groups, with their public values.
         group_of: `event`: each event is in the group of its own row. `item`: each item is in one group, that of its
-            first event; of several at that moment, the first by the lists.
+            first event; of several at that moment, or in that step of a stream, the first by the lists.
         max_groups: the most groups that one item counts in, those it was first seen in (ties: the first by the lists);
             None where a unit of privacy needs no such limit.
         totals: the share of the budget that goes to totals over all values of a column, or of several; None for none.
@@ -173,9 +173,14 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return 1 if self.group_of == "item" else min(level.count, self.max_groups or level.count)
 
     @property
+    def limits_groups(self) -> bool:
+        """Whether an item counts in fewer groups than it may have events in, those that it was first seen in."""
+        return self.group_of == "event" and (self.max_groups or self.levels[0].count) < self.levels[0].count
+
+    @property
     def has_rule(self) -> bool:
         """Whether an item's groups are decided by its events' moments."""
-        return self.group_of == "item" or (self.max_groups or self.levels[0].count) < self.levels[0].count
+        return self.group_of == "item" or self.limits_groups
 
     def require_fit(self, unit: Unit, steps: int) -> None:
         """Check that what has a group goes with what is protected.
@@ -224,7 +229,7 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     def statement(self, unit: Unit) -> str:
         """What groups mean for a promise, in plain words."""
         by = " and ".join(self.names)
-        beside = " Events whose values are not on the public lists are not counted, in totals neither."
+        beside = " Events whose values are not on the public lists are not counted, not even in totals."
         if isinstance(unit, EventLevel):
             return (
                 f"Counts are by {by}, each event in the group of its own values; to move one event to another group is "
@@ -232,7 +237,7 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
                 f"{beside}"
             )
         if self.group_of == "item":
-            return f"Counts are by {by}, each item in one group, that of its first event.{beside}"
+            return f"Counts are by {by}, each item in one group, the first that it was seen in.{beside}"
         first = self.max_groups
         groups = "group" if first == 1 else f"{first} groups"
         return f"Counts are by {by}, each item in at most {first} of them, the first {groups} it was seen in.{beside}"

@@ -133,7 +133,7 @@ group_options = stack(
         click.option(
             "--group-of",
             type=click.Choice(["event", "item"]),
-            help="What has a group: each event (the default), or each item, which is in that of its first event.",
+            help="What has a group: each event (the default), or each item, which is in the first it was seen in.",
         ),
         click.option(
             "--max-groups",

@@ -1,8 +1,9 @@
 r"""How far one neighbour moves a measurement that is made in every group of a log, each time with noise of its own.
 
 The groups of one level are numbered, and counting gives each group the answers of a log of its own (`count.groups`):
-the rows that are counted in it. A stream counts each row in the group of its own values and keeps every item apart in
-each group (`stream.recencies`), so that this is true at every step of it, late rows included. So what is measured in
+the rows that are counted in it. A stream keeps every item apart in each group and counts each row in the group of its
+own values, or, where an item has one group, all rows of an item in the one that it was first in, which it keeps for
+good (`stream.recencies`): so this is true at every step of it, late rows included. So what is measured in
 all groups together is one vector with a block for each group, and a block is a function of that group's own log. A
 neighbour moves the whole by the sum over blocks: of L1 norms under Laplace noise, and of squared L2 norms under
 Gaussian noise, since the blocks share no coordinate. The numbers that it can change add up as well. What has to be

@@ -57,7 +57,8 @@ class StreamPlan(Planned):
         time_zone: with `start`, the zone (default "UTC").
         max_draws: the most noise values that the forecast may be about: those of all its steps together.
         by: columns that make groups, each with the public list of its values, as in `Plan`.
-        group_of: as in `Plan`; a stream takes `event` alone.
+        group_of: as in `Plan`; with `item` an item is in the group of the first step it occurs in, and of several the
+            first by the lists.
         max_groups: as in `Plan`; where items are protected a stream counts each in all groups, and pays for all.
         totals: as in `Plan`.
 
@@ -177,19 +178,14 @@ class StreamPlan(Planned):
 
 
 def _require_rows(groups: Grouping | None) -> None:
-    """Check that each event is counted in the group of its own row: no stream keeps which group was first."""
-    if groups is None or not groups.has_rule:
+    """Check that no item is limited to groups: no stream keeps which several of them were first."""
+    if groups is None or not groups.limits_groups:
         return
-    if groups.group_of == "item":
-        raise InputError(
-            "--group-of item is for releases: a stream does not keep which group an item was first in. Leave it out, "
-            "so that each event counts in the group of its own row"
-        )
     most = groups.levels[0].count
     raise InputError(
         f"--max-groups {groups.max_groups} is for releases: a stream does not keep which groups an item was first in. "
-        f"Give --max-groups {most}, all groups, at {most} times the cost, or protect events (--unit event), which "
-        f"needs no limit"
+        f"Give --group-of item, so that each item is in one group, or --max-groups {most}, all groups, at {most} times "
+        f"the cost, or protect events (--unit event), which needs no limit"
     )
 
 

@@ -94,7 +94,7 @@ def _recencies(state: StateFile, engine: Engine, mechanism: Mechanism, item_type
     rule = mechanism.rule
     shape = Shape(
         item_type,
-        mechanism.grouping is not None,
+        mechanism.grouping,
         mechanism.thresholds,
         mechanism.reach,
         mechanism.needs_total,
@@ -110,8 +110,13 @@ def _occurrences(mechanism: Mechanism, step: int, call: Call, handed: Handed) ->
     moved = call.moved != NOTHING and step == call.first
     if not moved and step not in handed.fingerprints:
         return None
-    keys = "item" if mechanism.grouping is None else "cell, item"
-    total = "1" if mechanism.rule.distinct_steps else "sum(total)" if moved else "total"
-    # An item has one row a step.
-    within, together = (f"step <= {step}", f" GROUP BY {keys}") if moved else (f"step = {step}", "")
-    return f"SELECT {keys}, {total} AS total FROM handed WHERE {within}{together}"
+    grouping = mechanism.grouping
+    keys, kept, once = "item", "item", not moved
+    if grouping is not None and grouping.group_of == "item":
+        kept, once = "min(cell) AS cell, item", False
+    elif grouping is not None:
+        keys = kept = "cell, item"
+    total = "1" if mechanism.rule.distinct_steps else "total" if once else "sum(total)"
+    # An item has one row a step, in each group.
+    within, together = f"step {'<=' if moved else '='} {step}", "" if once else f" GROUP BY {keys}"
+    return f"SELECT {kept}, {total} AS total FROM handed WHERE {within}{together}"

@@ -88,8 +88,8 @@ class Mechanism:
         if {query for one in queries for query in one} != set(asked.values()):
             raise ValueError("a window that is asked for is not measured")
         grouping = read_shape(metadata["groups"], Grouping) if "groups" in metadata else None
-        if grouping is not None and grouping.has_rule:
-            raise ValueError("a stream counts each event in the group of its own row")
+        if grouping is not None and grouping.limits_groups:
+            raise ValueError("a stream does not keep which groups an item was first in")
         spent, horizon, confidence = metadata["budget"], metadata[HORIZON], metadata["confidence"]
         if metadata["format"] != FORMAT or (horizon != ENDLESS and type(horizon) is not int):
             raise ValueError(f"format {metadata['format']!r} and horizon {horizon!r}")

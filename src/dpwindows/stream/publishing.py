@@ -224,7 +224,7 @@ def _release_of(state: StateFile, creation: Creation, first: int, last: int) -> 
     steps = records.read_steps(state, first, last)
     if len(steps) != last - first + 1:
         raise damaged(state.path)
-    rows = records.read_released(state, steps, grouped="groups" in creation.described)
+    rows = records.read_released(state, steps, grouped=creation.grouping is not None)
     dated = _dated(creation, rows, _ends(state, creation.timeline(last)))
     metadata = {
         "release_id": records.release_id(creation, steps),
@@ -258,6 +258,6 @@ def _dated(creation: Creation, rows: pa.Table, ends: Int64Array) -> pa.Table:
         "end": boundaries.take(columns["last_step"]),
         "consistent": pa.nulls(rows.num_rows, pa.int64()),
     }
-    if (grouping := creation.event_columns.grouping) is not None:
+    if (grouping := creation.grouping) is not None:
         columns |= group_columns(grouping, columns[records.CELL])
     return pa.table(columns)

@@ -6,6 +6,10 @@ a step with c occurrences puts c times its number in front and shifts the rest b
 occurrence lies in step `rk`. Items are kept as they are, never by a hash. In a stream with groups an item is known by
 two columns, the code of its group, `cell`, and `item`, and each of these pairs has recencies of its own.
 
+Where each item has one group, it is that of the first step that it occurs in, and of several the first by the lists.
+Later occurrences count in the group that the item is known by, whatever their rows say. Such items are never dropped:
+one that was forgotten could come back in another group, and then it would be in two.
+
 **Parts.** Closing a step writes one part: a row for each item that occurs in it, with all of its recencies after the
 step, and those before it as far as they are counted (`p1`, `p2`, ...). So a step writes as much as it has items, and
 its changes are one query over the part itself: counts and recencies come from the same bytes. The *manifest* names the
@@ -18,7 +22,7 @@ what is too old for every window (`oldest_at`) only its being there is kept then
 asked for not even that.
 
 Where a rule bounds what an item adds, `had` is how many occurrences of it counted, and `run_i` how many runs of the
-series in place i it has had (`count.query.first_runs` is the specification). Such items are never dropped.
+series in place i it has had (`count.query.first_runs` is the specification). Such items are never dropped, either.
 
 The queries are standard SQL: the same text runs on every engine that can join two tables.
 """
@@ -30,7 +34,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.count.query.first_runs import Series, series_number
+from dpwindows.count.query.groups import levels_sql
 from dpwindows.stream.step_counts import NONE, Change, oldest_at
 
 # Where most items stay, what is old is dropped after this many steps.
@@ -62,7 +68,8 @@ class Recencies(Protocol):
             known: the parts that are the recencies after the step before.
             step: later than all in these.
             token: random; no other attempt to close the step writes under it.
-            occurrences: the name of a relation with the columns of an item, each once, and total, at least 1.
+            occurrences: the query of the columns of an item, each once, and total, at least 1. Where an item has one
+                group: of each item once, with the code of the group that it is in if it is new.
         """
         ...
 
@@ -89,7 +96,7 @@ class Shape:
 
     Attributes:
         item_type: the SQL type of items.
-        grouped: whether an item is one of a group.
+        grouping: the groups that an item is kept apart in, None for none.
         thresholds: every k whose changes are told, ascending.
         reach: how many steps back windows ask.
         totals: whether counts since the start are asked for, so that items stay.
@@ -99,7 +106,7 @@ class Shape:
     """
 
     item_type: str
-    grouped: bool
+    grouping: Grouping | None
     thresholds: tuple[int, ...]
     reach: int
     totals: bool
@@ -110,7 +117,12 @@ class Shape:
     @property
     def keys(self) -> dict[str, str]:
         """The columns that an item is known by, and their types."""
-        return ({"cell": "INTEGER"} if self.grouped else {}) | {"item": self.item_type}
+        return ({} if self.grouping is None else {"cell": "INTEGER"}) | {"item": self.item_type}
+
+    @property
+    def _one_group(self) -> bool:
+        """Whether an item is in one group only, that which it was first in."""
+        return self.grouping is not None and self.grouping.group_of == "item"
 
     @cached_property
     def counted(self) -> tuple[int, ...]:
@@ -143,6 +155,7 @@ class Shape:
     def step(self, known: str, occurrences: str, step: int, *, once: bool = False) -> str:
         """The rows of the part of a step, from what is known and what occurs; `once`: known items have one row each."""
         keys, depth = ", ".join(self.keys), self.depth
+        occurrences = self._in_own_groups(known, occurrences) if self._one_group else occurrences
         named = ", ".join(f"occurred.{key} AS {key}" for key in self.keys)
         same = " AND ".join(f"known.{key} = occurred.{key}" for key in self.keys)
         groups = "" if once else f" GROUP BY {', '.join(f'occurred.{key}' for key in self.keys)}, occurred.total"
@@ -166,6 +179,17 @@ class Shape:
         moved = f"SELECT {keys}{told}, {shifted}{kept} FROM ({fresh}) AS fresh"
         recencies = ", ".join(f"r{j}" for j in range(1, depth + 1))
         return f"SELECT {keys}{told}, {recencies}{after} FROM ({moved}) AS moved"
+
+    def _in_own_groups(self, known: str, occurrences: str) -> str:
+        """Occurrences with the code of a group, in the cells of the group that their item is in for good."""
+        assert self.grouping is not None
+        in_groups = f"SELECT cell, item FROM ({known}) AS rows_known WHERE cell < {self.grouping.levels[0].count}"
+        coded = (
+            f"SELECT happened.item AS item, total, coalesce(max(own.cell), happened.cell) AS code "
+            f"FROM ({occurrences}) AS happened LEFT JOIN ({in_groups}) AS own ON own.item = happened.item "
+            "GROUP BY happened.item, total, happened.cell"
+        )
+        return levels_sql(coded, self.grouping, "item, total")
 
     @staticmethod
     def _shifted(j: int, step: int) -> str:
@@ -192,7 +216,7 @@ class Shape:
             (series_number(place), k, f" AND run_{place} <= {self.max_runs}")
             for place, (k, _) in enumerate(self.series)
         ]
-        cell = "cell" if self.grouped else "0"
+        cell = "0" if self.grouping is None else "cell"
         queries = [
             f"SELECT {number} AS k, left_step, entered, count(*) AS items, cell FROM (SELECT {known(f'p{k}')} AS "
             f"left_step, {known(f'r{k}')} AS entered, {cell} AS cell FROM ({part}) AS part "
@@ -225,8 +249,8 @@ class Shape:
 
     @property
     def stays(self) -> bool:
-        """Whether an item that was there once is kept for ever."""
-        return self.totals or bool(self.had)
+        """Whether an item that was there once is kept for good."""
+        return self.totals or bool(self.had) or self._one_group
 
     def oldest_after(self, step: int) -> int:
         """The first step that anything asks for once a step is closed; for runs a step more than for windows."""

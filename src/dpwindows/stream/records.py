@@ -102,10 +102,18 @@ class Creation:
         return None if steps == ENDLESS else int(steps)
 
     @property
+    def grouping(self) -> Grouping | None:
+        """The groups that everything is released in, None for none."""
+        return read_shape(self.described["groups"], Grouping) if "groups" in self.described else None
+
+    @property
     def event_columns(self) -> EventColumns:
-        """How every row of every call's events is read, its group included."""
-        groups = self.described.get("groups")
-        return self.columns if groups is None else replace(self.columns, grouping=read_shape(groups, Grouping))
+        """How every row of every call's events is read, the group of its own values included."""
+        grouping = self.grouping
+        if grouping is not None and grouping.group_of == "item":
+            # A step puts items in their groups, and in totals.
+            grouping = Grouping(grouping.columns)
+        return replace(self.columns, grouping=grouping)
 
     def timeline(self, steps: int) -> Timeline:
         """The timeline of its first steps, at least one."""

@@ -234,6 +234,20 @@ MUTANTS = [
         "tests/stream/test_recencies.py::test_what_can_no_longer_matter_is_forgotten",
     ),
     Mutant(
+        "An item that has one group moves to that of its newest row.",
+        "stream/recencies.py",
+        "coalesce(max(own.cell), happened.cell) AS code",
+        "happened.cell AS code",
+        "tests/stream/test_groups.py::test_an_item_stays_in_the_group_that_it_was_first_in",
+    ),
+    Mutant(
+        "An item that no window asks for any more is forgotten, and comes back in a second group.",
+        "stream/recencies.py",
+        "return self.totals or bool(self.had) or self._one_group",
+        "return self.totals or bool(self.had)",
+        "tests/stream/test_groups.py::test_an_item_stays_in_the_group_that_it_was_first_in",
+    ),
+    Mutant(
         "A step drawn again passes for the one that was published.",
         "stream/records.py",
         "    return digest(creation.state_id, steps[0].step, steps[-1].step, *parts)[:32]",

@@ -77,18 +77,7 @@ def places_sql(dialect: Dialect, coded: str, grouping: Grouping, span: int) -> s
         coded = f"SELECT item, step, count, {first} AS code FROM ({coded}) AS coded"
     ruled = grouping.has_rule and grouping.group_of == "event"
     kept = "item, step, count, moment" if ruled else "item, step, count"
-    if len(grouping.levels) == 1:
-        levelled = f"SELECT {kept}, 0 AS level, code AS cell FROM ({coded}) AS coded"
-    else:
-        numbers = ", ".join(f"({number})" for number in range(len(grouping.levels)))
-        cells = " ".join(
-            f"WHEN {number} THEN {_cell(grouping, level, dialect.divide)}"
-            for number, level in enumerate(grouping.levels)
-        )
-        levelled = (
-            f"WITH levels(level) AS (VALUES {numbers}) SELECT {kept}, level, CASE level {cells} END AS cell "
-            f"FROM ({coded}) AS coded CROSS JOIN levels"
-        )
+    levelled = levels_sql(coded, grouping, kept)
     if not ruled:
         return f"SELECT item, {place} AS step, count FROM ({levelled}) AS levelled"
     since = f"SELECT *, min(moment) OVER (PARTITION BY item, cell) AS since FROM ({levelled}) AS levelled"
@@ -97,12 +86,24 @@ def places_sql(dialect: Dialect, coded: str, grouping: Grouping, span: int) -> s
     return f"SELECT item, {place} AS step, count FROM ({ranked}) AS ranked WHERE place <= {grouping.max_groups}"
 
 
-def _cell(grouping: Grouping, level: Level, divide: str) -> str:
-    """The code on one level out of that of all columns together."""
+def levels_sql(coded: str, grouping: Grouping, kept: str) -> str:
+    """The columns `kept` of a relation with a `code`, once for every level, with that level and the cell on it."""
+    if len(grouping.levels) == 1:
+        return f"SELECT {kept}, 0 AS level, code AS cell FROM ({coded}) AS coded"
+    numbers = ", ".join(f"({number})" for number in range(len(grouping.levels)))
+    cells = " ".join(f"WHEN {number} THEN {_cell(grouping, level)}" for number, level in enumerate(grouping.levels))
+    return (
+        f"WITH levels(level) AS (VALUES {numbers}) SELECT {kept}, level, CASE level {cells} END AS cell "
+        f"FROM ({coded}) AS coded CROSS JOIN levels"
+    )
+
+
+def _cell(grouping: Grouping, level: Level) -> str:
+    """The code on one level out of that of all columns together; every division leaves no rest."""
     sizes = [len(column.values) for column in grouping.columns]
-    cell = "0"
-    for place in level.kept:
+    digits, weight = [str(level.first)], 1
+    for place in reversed(level.kept):
         after = math.prod(sizes[place + 1 :])
-        digit = f"(code {divide} {after}) % {sizes[place]}"
-        cell = digit if cell == "0" else f"({cell}) * {sizes[place]} + {digit}"
-    return f"CAST({level.first} + {cell} AS INTEGER)"
+        digits.append(f"(code % {after * sizes[place]} - code % {after}) / {after} * {weight}")
+        weight *= sizes[place]
+    return f"CAST({' + '.join(digits)} AS INTEGER)"

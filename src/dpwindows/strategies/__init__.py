@@ -14,6 +14,7 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
+from dpwindows.kernel.occurrences import problem_of_one
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.strategies import (
     anchored,
@@ -73,6 +74,8 @@ def candidates(problem: Problem, name: str = "auto") -> tuple[Design, ...]:
     Raises:
         InputError: the name is unknown, or the strategy does not apply to this problem.
     """
+    if problem.counts_occurrences:
+        return tuple(replace(one, problem=problem) for one in candidates(_of_one(problem), name))
     known = BATCH | REFERENCES
     asked = _asked(name, known, problem)
     problem = replace(problem, unit=problem.unit.fit_to_range(problem.steps))
@@ -100,6 +103,8 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
         InputError: the family has no bound without a horizon for this unit, the name is unknown, or the strategy does
             not apply to this problem.
     """
+    if problem.counts_occurrences:
+        return tuple(replace(one, problem=problem) for one in stream_candidates(_of_one(problem), horizon, name))
     _require_bounded(problem, horizon)
     designs = [design for one in _asked(name, STREAM, problem) for design in _in_stream(one, problem, horizon)]
     best: dict[str, StepDesign] = {}
@@ -109,6 +114,12 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
         serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]
         raise _does_not_apply(name, problem, " in a stream", serving)
     return tuple(best.values())
+
+
+def _of_one(problem: Problem) -> Problem:
+    """The problem that strategies are asked in the place of one of occurrences: what moves one is what moves all."""
+    one, most = problem_of_one(problem)
+    return replace(one, noise_per_unit=problem.noise_per_unit * most)
 
 
 def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[StepDesign]:

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel
-from dpwindows.ask.queries import Cumulative
+from dpwindows.ask.queries import Cumulative, Tumbling
 from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import proves
@@ -36,13 +36,14 @@ def problem_of_one(problem: Problem) -> tuple[Problem, int]:
     """
     unit, most = problem.unit, problem.rule.max_occurrences
     if not isinstance(unit, EventLevel) and (most is None or not isinstance(unit, ItemLevel | ItemAddRemove)):
-        raise ValueError(f"occurrences are counted for unit {unit.name} where a rule lets so many of an item count only")
+        raise ValueError(f"occurrences are counted for unit {unit.name} where a rule bounds those of an item")
     one = replace(problem, thresholds=(1,), singleton=False, unit=EventLevel(), rule=CountingRule())
-    if isinstance(problem.window, Cumulative):
-        # Of these what comes or leaves has one end, at event level two.
+    formal = isinstance(unit, ItemLevel)
+    if isinstance(problem.window, Cumulative) or (formal and isinstance(problem.window, Tumbling)):
+        # What comes or leaves changes cumulative counts up to the end; what moves, two tumbling counts.
         whole = ItemAddRemove() if isinstance(unit, EventLevel) else unit
         return replace(one, unit=whole, rule=CountingRule(max_occurrences=1)), most or 1
-    return one, (most or 1) * (2 if isinstance(unit, ItemLevel) else 1)
+    return one, (most or 1) * (1 + formal)
 
 
 @proves("occurrences-one-by-one")

@@ -11,8 +11,8 @@ from dpwindows.ask.groups import Grouping
 from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.audit.neighbours import Ints
 
-# (k, first step, last step): the exact count of items with at least k occurrences in these steps; with `OCCURRENCES` for
-# k that of occurrences, with `LOST` that of items that have lost something by the rule up to the last of them.
+# (k, first step, last step): the exact count of items with at least k occurrences in these steps; with `OCCURRENCES`
+# for k that of occurrences, with `LOST` that of items that have lost something by the rule up to the last of them.
 Source = tuple[int, int, int]
 
 

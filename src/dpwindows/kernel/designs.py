@@ -18,11 +18,11 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.ask.zones import Int64Array
-from dpwindows.kernel.advice import Advise, Witness, from_witness
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.advice import Advise, Witness, from_witness
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError, require_own
-from dpwindows.kernel.occurrences import certificate_of_all, problem_of_one
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory
+from dpwindows.kernel.occurrences import certificate_of_all, problem_of_one
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify
 

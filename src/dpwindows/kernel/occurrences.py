@@ -64,4 +64,6 @@ def certificate_of_all(one: Certificate, most: int, power: int, numbers: int | N
     """What is proved of `most` occurrences, from what is proved of one; `numbers` are all there are, if they end."""
     moved = one.moved * most if numbers is None else min(one.moved * most, numbers)
     squared = None if one.squared is None else occurrences_one_by_one(one.squared, most, 2)
-    return Certificate(occurrences_one_by_one(one.bound, most, power), "occurrences-one-by-one", moved, squared, one.proof)
+    return Certificate(
+        occurrences_one_by_one(one.bound, most, power), "occurrences-one-by-one", moved, squared, one.proof
+    )

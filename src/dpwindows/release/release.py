@@ -29,8 +29,9 @@ from dpwindows.release.selection import Selected, Window, as_window, terms_of
 class Count:
     """One released number, with its error: what `Release.count` returns.
 
-    `estimate` is in items, or in occurrences, which have no k; `std_error` is the standard deviation of its noise; `bias_bound` bounds its bias; `lower`
-    and `upper` bound it at this `confidence`; `window` tells which family it was released in.
+    `estimate` is in items, or in occurrences, which have no `k`; `std_error` is the standard deviation of its noise;
+    `bias_bound` bounds its bias; `lower` and `upper` bound it at this `confidence`; `window` tells which family it was
+    released in.
     """
 
     estimate: float

@@ -98,9 +98,7 @@ def sum_steps_back_sql(
     return f"\nWITH {before}occurrences AS ({occurrences}),\n{counted}"
 
 
-def summed_sql(
-    relation: str, signs: Sequence[tuple[str, int, int]], *, merged: bool = True, held: bool = False
-) -> str:
+def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: bool = True, held: bool = False) -> str:
     """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added.
 
     A column may be `step` itself. Unless `merged`, the counts of one (k, step, recency) may be in several rows. Where
@@ -154,8 +152,9 @@ def moved_sql(events: str, thresholds: Sequence[int]) -> str:
     FROM {events} AS events
 ),
 running AS (
-    SELECT item, step, count, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
-        AS numbered
+    SELECT item, step, count, CAST(
+        sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT
+    ) AS numbered
     FROM capped
 ),
 reached AS (SELECT item, step, count, numbered, {recencies} FROM running),

@@ -41,7 +41,9 @@ from dpwindows.plan.sharing import (
 from dpwindows.plan.workload import NOTED, Workload, plan_workload, require_limit
 from dpwindows.strategies import paper
 from dpwindows.strategies.in_periods import limit, pure_limit
+from dpwindows.strategies.search.limits import occurrences_limit
 from dpwindows.strategies.search.noise_scales import laws_for, unit_scale
+from dpwindows.strategies.search.pure_limits import pure_scale
 from dpwindows.strategies.strategy import PrescribedScale
 
 # The least possible error is worked out for series of at most this many steps, and for the first few k above 1.
@@ -256,6 +258,8 @@ class Planned(PlanValues, ABC):
 
         Of Gaussian noise, or under a pure budget of any.
         """
+        if measure.kind == "occurrences":
+            return self._limit_of_occurrences(allotment)
         ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
         if measure.kind != "at_least" or self.singleton or ruled:
             return None
@@ -272,6 +276,18 @@ class Planned(PlanValues, ABC):
             return pure_limit(*asked, self.budget.epsilon * share)
         bound = limit(*asked)
         return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, share) * (1 - 1e-9)
+
+    def _limit_of_occurrences(self, allotment: Allotment) -> float | None:
+        """The least rms error as `_limit` has it; not where all of an item's may not come in one step."""
+        problem = allotment.measurement.design.problem
+        if self.singleton or (self.rule.distinct_steps and self.rule.bounded):
+            return None
+        bound = occurrences_limit(problem.window, self.unit, problem.steps)
+        if bound is None:
+            return None
+        pure = isinstance(self.budget, PureDP)
+        scale = pure_scale(self.budget.epsilon * allotment.share) if pure else unit_scale(self.budget, GAUSSIAN, allotment.share)
+        return bound * (self.rule.max_occurrences or 1) * scale * (1 - 1e-9)
 
     def forecast(self) -> Forecasts:
         """The error to expect of every measure asked for; computed without any data. A notebook shows it as a table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.advice import from_witness
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.occurrences import occurrences_one_by_one, problem_of_one
 from dpwindows.kernel.problem import Problem
@@ -101,6 +102,12 @@ def furthest(design: Design, unit: Unit) -> int:
     return max(norm(design, change) for change in changes(unit, design.problem.rule))
 
 
+def as_asked(designs: Iterable[Design]) -> Design:
+    """The one design that measures the windows asked for, and no totals in their place."""
+    (design,) = (one for one in designs if not isinstance(one.shape, FromTotals))
+    return design
+
+
 UNITS: list[tuple[Unit, int | None, bool]] = [(EventLevel(), None, False), (EventLevel(), None, True)]
 UNITS += [(ItemAddRemove(), 1, False), (ItemAddRemove(), 3, False), (ItemAddRemove(), 2, True)]
 UNITS += [(ItemLevel(), 1, False), (ItemLevel(), 2, False), (ItemLevel(), 2, True)]
@@ -114,13 +121,17 @@ def test_no_neighbour_moves_occurrences_by_more_than_is_certified(
 ) -> None:
     """Every strategy that applies. Where one occurrence is bounded exactly, so are many added or removed at once."""
     asked = problem(window, unit, law, most, once=once)
-    one, factor = problem_of_one(asked)
     for design in candidates(asked):
         reached, certified = furthest(design, unit), design.certificate
         assert reached <= certified.bound
         assert certified.of_one is not None
         assert certified.moved <= design.rows
-        of_one = replace(design, problem=one).certificate
+        if isinstance(design.shape, FromTotals):
+            one, factor = problem_of_one(replace(asked, window=Cumulative()))
+            of_one = replace(design, problem=one, shape=Series(design.shape.map)).certificate
+        else:
+            one, factor = problem_of_one(asked)
+            of_one = replace(design, problem=replace(one, law=design.problem.law)).certificate
         assert certified.bound == of_one.bound * factor ** (2 if law == GAUSSIAN else 1)
         if not isinstance(unit, ItemLevel) and not once:
             # All that one neighbour may change can change in one step.
@@ -144,7 +155,7 @@ def test_no_neighbour_moves_occurrences_by_more_than_is_certified(
 def test_the_bounds_of_answers_measured_as_they_are(
     window: WindowFamily, unit: Unit, most: int | None, squared: int
 ) -> None:
-    (design,) = candidates(problem(window, unit, GAUSSIAN, most), "direct")
+    design = as_asked(candidates(problem(window, unit, GAUSSIAN, most), "direct"))
     cell = int(design.shape.measured.unit if hasattr(design.shape.measured, "unit") else design.shape.measured.map.unit)
     assert design.certificate.bound == squared * cell**2
     assert furthest(design, unit) <= design.certificate.bound
@@ -152,7 +163,7 @@ def test_the_bounds_of_answers_measured_as_they_are(
 
 @pytest.mark.parametrize("unit", [ItemLevel(), ItemAddRemove(), ItemPerPeriod(2)], ids=lambda unit: unit.name)
 def test_occurrences_of_items_without_a_limit_have_no_bound(unit: Unit) -> None:
-    (design,) = candidates(problem(Rolling(2), EventLevel(), LAPLACE), "direct")
+    design = as_asked(candidates(problem(Rolling(2), EventLevel(), LAPLACE), "direct"))
     unbounded = replace(design, problem=replace(design.problem, unit=unit))
     with pytest.raises(ValueError, match="where a rule bounds those of an item"):
         _ = unbounded.certificate
@@ -168,13 +179,23 @@ def test_no_rule_about_items_is_asked_about_occurrences(window: WindowFamily) ->
 
 def test_what_was_not_clipped_as_certified_is_not_measured() -> None:
     """Answers say which occurrences they were counted from."""
-    (design,) = candidates(problem(Rolling(2), ItemLevel(), LAPLACE, 2), "direct")
+    design = as_asked(candidates(problem(Rolling(2), ItemLevel(), LAPLACE, 2), "direct"))
     made = Measurement(design, LAPLACE, float(design.certificate.bound))
     for rule in (EVERY_OCCURRENCE, CountingRule(max_occurrences=3), CountingRule(distinct_steps=True)):
         with pytest.raises(ValueError, match="count other occurrences of an item than the measurements are for"):
             measure([made], PureDP(1.0), Occurrences(np.ones(STEPS, dtype=np.int64), rule))
     clipped = Occurrences(np.ones(STEPS, dtype=np.int64), CountingRule(max_occurrences=2))
     assert measure([made], PureDP(1.0), clipped)[0][OCCURRENCES].shape == (design.rows,)
+
+
+def test_totals_are_measured_for_occurrences_only() -> None:
+    """Distinct items of two windows may be the same ones: their numbers are no differences of totals."""
+    (design,) = candidates(replace(problem(Cumulative(), EventLevel(), LAPLACE), thresholds=(1,)), "direct")
+    assert isinstance(design.shape, Series)
+    for window in (AnyWindow(), Rolling(2)):
+        asked = replace(design.problem, window=window)
+        with pytest.raises(NotCertifiedError):
+            _ = replace(design, problem=asked, shape=FromTotals(design.shape.map)).certificate
 
 
 def test_many_times_one_change() -> None:

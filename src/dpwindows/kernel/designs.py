@@ -73,6 +73,10 @@ class Shape(ABC):
         """The most numbers of one threshold that one neighbour can change; all, where nothing less is known."""
         return self.rows(case.problem.window, case.horizon)
 
+    def measures(self, window: WindowFamily) -> WindowFamily:
+        """The family whose windows are measured, of occurrences in those of another."""
+        return window
+
     @abstractmethod
     def rows(self, window: WindowFamily, steps: int) -> int:
         """How many numbers are measured of each threshold in a release of `steps` steps."""
@@ -148,7 +152,7 @@ class Design:
         require_own(self.problem, self.shape, self._until)
         if not self.problem.counts_occurrences:
             return self.shape.certify(self.problem, self._until, advise)
-        one, most = problem_of_one(self.problem)
+        one, most = problem_of_one(replace(self.problem, window=self.shape.measures(self.problem.window)))
         power = 2 if self.problem.law == GAUSSIAN else 1
         numbers = None if self._until is None else self.shape.rows(self.problem.window, self._until)
         return certificate_of_all(self.shape.certify(one, self._until, advise), most, power, numbers)

@@ -285,8 +285,10 @@ class Planned(PlanValues, ABC):
         bound = occurrences_limit(problem.window, self.unit, problem.steps)
         if bound is None:
             return None
-        pure = isinstance(self.budget, PureDP)
-        scale = pure_scale(self.budget.epsilon * allotment.share) if pure else unit_scale(self.budget, GAUSSIAN, allotment.share)
+        if isinstance(self.budget, PureDP):
+            scale = pure_scale(self.budget.epsilon * allotment.share)
+        else:
+            scale = unit_scale(self.budget, GAUSSIAN, allotment.share)
         return bound * (self.rule.max_occurrences or 1) * scale * (1 - 1e-9)
 
     def forecast(self) -> Forecasts:

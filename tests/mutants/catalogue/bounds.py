@@ -525,7 +525,8 @@ MUTANTS = [
         "kernel/occurrences.py",
         "return one, (most or 1) * (1 + formal)",
         "return one, most or 1",
-        f"{OCCURRENCES}no_neighbour_moves_occurrences_by_more_than_is_certified[item-2-False-rolling:2-discrete Laplace]",
+        f"{OCCURRENCES}no_neighbour_moves_occurrences_by_more_than_is_certified"
+        "[item-2-False-rolling:2-discrete Laplace]",
     ),
     Mutant(
         "Cumulative counts of occurrences are charged for one of an item, where the rule lets more count.",

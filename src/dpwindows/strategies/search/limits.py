@@ -71,10 +71,10 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
 def occurrences_limit(window: WindowFamily, unit: Unit, steps: int) -> float | None:
     """The same for occurrences, of which one item has at most one; None on long ranges. N of them err N times as much.
 
-    One that comes in step t changes the windows that hold t, `g_t`. With a step drawn at random `E[g g'] = G'G / T`, the
-    rows of G being these; for an item that changes, from one step to another drawn apart, it is twice that less the
-    means. The trace of the root is the sum of the singular values of G, the roots of the eigenvalues of `G G'`: how many
-    windows hold both of two steps.
+    One that comes in step t changes the windows that hold t, `g_t`. With a step drawn at random `E[g g'] = G'G / T`,
+    the rows of G being these; for an item that changes, from one step to another drawn apart, it is twice that less the
+    means. The trace of the root is the sum of the singular values of G, the roots of the eigenvalues of `G G'`: how
+    many windows hold both of two steps.
     """
     if steps > _TOGETHER:
         return None

@@ -101,6 +101,8 @@ class Planned(PlanValues, ABC):
             raise InputError(f"criterion must be rms or max, got {self.criterion!r}")
         if not (isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {self.confidence!r}")
+        if any(query.counts_occurrences for query in queries):
+            self._require_occurrences()
         require_fit(self.rule, queries, unit, last_step)
         require_loss(estimate_loss, self.rule)
         require_limit(self.max_draws)
@@ -120,6 +122,16 @@ class Planned(PlanValues, ABC):
         self.allotments: tuple[Allotment, ...] = allotments if estimate_loss is None else allotments[:-1]
         self.loss: Allotment | None = None if estimate_loss is None else allotments[-1]
         self._require_series()
+
+    def _require_occurrences(self) -> None:
+        """Refuse occurrences where there is no bound for them."""
+        if self.grouping is not None and not isinstance(self.unit, EventLevel):
+            raise InputError(
+                "occurrences in groups go with --unit event: elsewhere a limit on those of an item is needed, which "
+                "would count in each group by itself. Leave out --by or --occurrences"
+            )
+        if self.strategy == paper.NAME:
+            raise InputError("the strategy paper counts items and no occurrences: leave it or --occurrences out")
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
         """The allotments of least error for all parts."""

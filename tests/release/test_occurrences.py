@@ -97,6 +97,7 @@ def test_occurrences_over_distinct_items(tmp_path: Path) -> None:
         dw.Window(2, 9, occurrences=True, items="new")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("budget", [dw.ZCDP(0.05), dw.PureDP(1.0)], ids=str)
 def test_intervals_of_average_frequency_hold_it_as_often_as_they_say(budget: dw.Budget) -> None:
@@ -266,6 +267,7 @@ def test_consistent_numbers_add_up_and_hold_the_items(seed: int, rho: float) -> 
         assert 0 <= two <= one <= n
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("once", [False, True])
 def test_consistent_numbers_err_no_more_than_estimates(once: bool) -> None:

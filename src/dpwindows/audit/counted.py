@@ -39,7 +39,7 @@ def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -
     sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), held], axis=1)
     k, first, last = np.array(list(sources)).T
     inside = sums[:, last] - sums[:, first - 1]
-    found = np.where(k == OCCURRENCES, inside, inside >= k)
+    found: Ints = np.where(k == OCCURRENCES, inside, inside >= k)
     lost = np.cumsum(_occurrences(rule, histories), axis=1) > held
     if rule.max_runs is not None:
         lengths = last - first + 1

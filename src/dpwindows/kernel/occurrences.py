@@ -48,14 +48,14 @@ def problem_of_one(problem: Problem) -> tuple[Problem, int]:
 
 @proves("occurrences-one-by-one")
 def occurrences_one_by_one(bound: int, most: int, power: int) -> int:
-    """Occurrences, of which a neighbour changes at most `most`, where one moves what is measured by at most `bound`.
+    """Occurrences, of which a neighbour changes at most a given number: what one costs, so many times.
 
     Args:
         bound: for one occurrence, in a norm or its square.
         most: how many a neighbour changes.
         power: 2 for the square, 1 for the norm.
 
-    The proof is that of the module.
+    Proof: module docstring.
     """
     return int(bound * most**power)
 

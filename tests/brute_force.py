@@ -42,6 +42,13 @@ def any_window(log: Log, k: int, steps: int) -> list[list[int]]:
     return [[count_at_least(events, k, a, b) for b in range(1, steps + 1)] for a in range(1, steps + 1)]
 
 
+def occurrences(log: Log, steps: int) -> list[list[int]]:
+    """Row a - 1, column b - 1 holds the occurrences in the window (a, b), of all items together; 0 where b < a."""
+    events = list(log)
+    each = [sum(count for _, at, count in events if at == step) for step in range(1, steps + 1)]
+    return [[sum(each[a : b + 1]) for b in range(steps)] for a in range(steps)]
+
+
 def once_a_step(log: Iterable[tuple[Item, int, int]]) -> list[tuple[Item, int, int]]:
     """The log in which an item occurs at most once in a step."""
     return [(item, step, 1) for item, step in dict.fromkeys((item, step) for item, step, _ in log)]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dpwindows.ask.queries import (
+    OCCURRENCES,
     AnyWindow,
     Cumulative,
     Measure,
@@ -36,9 +37,23 @@ def test_k_must_be_a_whole_number(k: Any) -> None:
         Rolling(3).at_least(1, k)
 
 
+def test_occurrences_have_no_k_and_are_a_query_of_their_own() -> None:
+    counted = Measure("occurrences")
+    assert (str(counted), counted.written_k, counted.option) == ("occurrences", None, "occurrences")
+    assert Measure.of("occurrences", None) == counted
+    assert Measure.of("exactly", 2).written_k == 2
+    with pytest.raises(InputError, match="without a k: got 1"):
+        Measure("occurrences", 1)
+    with pytest.raises(InputError, match="k must be a whole number"):
+        Measure.of("at_least", None)
+    asked = normalise([Rolling(3).at_least(2).occurrences().exactly(1), Cumulative(), Rolling(3).occurrences()])
+    assert [query.name for query in asked] == ["rolling:3", "rolling:3 occurrences", "cumulative"]
+    assert [query.thresholds for query in asked] == [(1, 2), (OCCURRENCES,), (1,)]
+
+
 def test_other_measures_are_refused() -> None:
     kind: Any = "at_most"
-    with pytest.raises(InputError, match="'at_least' or 'exactly', got 'at_most'"):
+    with pytest.raises(InputError, match="one of at_least, exactly, occurrences, got 'at_most'"):
         Measure(kind, 1)
 
 

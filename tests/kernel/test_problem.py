@@ -15,7 +15,7 @@ from dpwindows.kernel.problem import Problem
 
 @pytest.mark.parametrize(
     "thresholds",
-    [(), (0,), (-1,), (1, -1), (2, 1), (1, 1), (1.0,), (True, 2), (np.int64(1),), ("1",), [1, 2]],
+    [(), (0,), (-2,), (-1.0,), (-1, 1), (1, -1), (2, 1), (1, 1), (1.0,), (True, 2), (np.int64(1),), ("1",), [1, 2]],
     ids=repr,
 )
 def test_thresholds_are_whole_numbers_from_1_in_ascending_order(thresholds: Any) -> None:

@@ -412,3 +412,18 @@ def test_an_error_is_written_out(error: float, said: str) -> None:
     assert str(count) == f"3,081.4 (95% interval 2,763.7 to 3,399.1; standard error {said})"
     derived = dw.Derived(0.25, error, 0.0, 0.2, 0.3, 0.9, "a share")
     assert str(derived) == f"0.25 (90% interval 0.2 to 0.3; standard error {said})"
+
+
+@pytest.mark.parametrize("window", [dw.AnyWindow(), dw.AnyWindow(5)], ids=str)
+@pytest.mark.parametrize("pair", [((2, 6), (4, 9)), ((0, 4), (6, 10)), ((0, 2), (1, 3))], ids=str)
+def test_any_windows_that_end_apart_share_the_noise_that_they_share(window: dw.AnyWindow, pair: Any) -> None:
+    """Weights of windows that end early stand for the same noise as those of windows that end late."""
+    plan = dw.Plan([window], timeline=dw.Timeline.of_steps(12), unit=dw.EventLevel(), budget=GAUSS)
+    log = pa.table({"who": ["a", "b"], "at": [3, 4]})
+    found = plan.run(log, item="who", time="at").difference(*pair)
+    (made,) = plan.measurements
+    reader = reading.of(made.design)
+    decoder = np.stack([reader.decode(unit) for unit in np.eye(made.design.rows)], axis=1)
+    first, last = window_steps(made.design.problem.window, 12)
+    places = [int(np.flatnonzero((first == start + 1) & (last == end))[0]) for start, end in pair]
+    assert found.std_error == pytest.approx(made.scale * np.linalg.norm(decoder[places[0]] - decoder[places[1]]))

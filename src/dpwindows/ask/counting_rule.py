@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpwindows.ask.periods import fewest_and_most
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.whole_numbers import LONGEST, is_whole
 from dpwindows.ask.windows import longest_window
@@ -150,7 +150,22 @@ def require_fit(rule: CountingRule, queries: Iterable[Query], unit: Unit, steps:
     if rule.max_runs is not None:
         _require_runs(asked)
     for query in asked:
+        if query.counts_occurrences and rule.max_occurrences is None and not isinstance(unit, EventLevel):
+            raise InputError(_unbounded(unit))
         _require_reachable(rule, query, steps)
+
+
+def _unbounded(unit: Unit) -> str:
+    if isinstance(unit, ItemPerPeriod):
+        return (
+            f"occurrences are not counted under {unit.name}: what an item does in one period may push its later "
+            "occurrences beyond any limit, so that hiding it costs as much as hiding the whole item. Ask for --unit "
+            "item with --max-occurrences N, which promises more for the same noise, or for --unit event"
+        )
+    return (
+        f"--occurrences with --unit {unit.name} needs --max-occurrences N: an item may occur any number of times, and "
+        "no noise hides that. Only the first N occurrences of each item are counted then, and the noise grows with N"
+    )
 
 
 def _require_items(rule: CountingRule, unit: Unit, steps: int | None) -> None:

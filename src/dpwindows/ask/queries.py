@@ -1,12 +1,13 @@
 """Queries: window families, and the counts wanted in each of their windows.
 
 A *window family* is a set of windows answered together: `Cumulative`, `Rolling`, `AnyWindow`, `Tumbling` or `ToDate`.
-A *measure* is what is counted in a window: the items seen at least `k` times, or exactly `k` times. A `Query` pairs one
-family with one or more measures::
+A *measure* is what is counted in a window: the items seen at least `k` times, or exactly `k` times, or all occurrences.
+A `Query` pairs one family with one or more measures::
 
     Rolling(28).at_least(1, 3)      # two measures of one family
     Tumbling("month")               # one number for each calendar month
     Cumulative()                    # a family alone means "at least 1": the number of distinct items
+    Cumulative().occurrences()      # how often items were seen, all together
 
 Steps are numbered from 1; a window is the pair of its first and last step, both inclusive.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, is_whole, read_whole, require_steps
 from dpwindows.errors import InputError, near
@@ -24,7 +25,11 @@ from dpwindows.errors import InputError, near
 if TYPE_CHECKING:
     from dpwindows.ask.calendar import Calendar
 
-MeasureKind = Literal["at_least", "exactly"]
+MeasureKind = Literal["at_least", "exactly", "occurrences"]
+
+OCCURRENCES = -1
+"""In the place of a threshold: all occurrences in a window, whatever items they are of."""
+
 # The most counts that a histogram may tell apart: beyond it, what is asked is a mistake.
 MOST_BINS = 100
 # The periods that have names.
@@ -33,18 +38,22 @@ PERIODS = ("week", "month", "quarter", "year")
 
 @dataclass(frozen=True, order=True)
 class Measure:
-    """A count taken in one window: the items with at least, or exactly, `k` occurrences in it.
+    """A count taken in one window: the items with at least, or exactly, `k` occurrences in it, or all `occurrences`.
 
     Raises:
-        InputError: the kind is neither, or k is no whole number from 1 to 10^18.
+        InputError: the kind is none of these, or k is no whole number from 1 to 10^18; occurrences have no k.
     """
 
     kind: MeasureKind
-    k: int
+    k: int = OCCURRENCES
 
     def __post_init__(self) -> None:
-        if self.kind not in ("at_least", "exactly"):
-            raise InputError(f"a measure is 'at_least' or 'exactly', got {self.kind!r}")
+        if self.kind not in get_args(MeasureKind):
+            raise InputError(f"a measure is one of {', '.join(get_args(MeasureKind))}, got {self.kind!r}")
+        if self.kind == "occurrences":
+            if self.k != OCCURRENCES:
+                raise InputError(f"occurrences are counted whatever items they are of, without a k: got {self.k!r}")
+            return
         if not is_whole(self.k, most=LARGEST_COUNT):
             large = isinstance(self.k, int) and self.k > LARGEST_COUNT
             raise InputError(
@@ -54,10 +63,25 @@ class Measure:
     @property
     def thresholds(self) -> tuple[int, ...]:
         """The at-least counts this measure is a combination of: exactly k is at least k minus at least k+1."""
-        return (self.k,) if self.kind == "at_least" else (self.k, self.k + 1)
+        return (self.k, self.k + 1) if self.kind == "exactly" else (self.k,)
+
+    @property
+    def written_k(self) -> int | None:
+        """Its k as releases and plans have it: None for occurrences."""
+        return None if self.kind == "occurrences" else self.k
+
+    @property
+    def option(self) -> str:
+        """How the command line asks for it, without the dashes."""
+        return str(self).replace(f"{self.kind.replace('_', ' ')}", self.kind.replace("_", "-"))
+
+    @classmethod
+    def of(cls, kind: MeasureKind, k: int | None) -> Measure:
+        """The measure of this kind with this `written_k`; raises `InputError` as `Measure` does."""
+        return cls(kind, OCCURRENCES if k is None else k)
 
     def __str__(self) -> str:
-        return f"{self.kind.replace('_', ' ')} {self.k}"
+        return self.kind if self.kind == "occurrences" else f"{self.kind.replace('_', ' ')} {self.k}"
 
 
 @dataclass(frozen=True)
@@ -77,6 +101,10 @@ class WindowFamily:
     def histogram(self, most: int) -> Query:
         """Ask how many items were seen exactly 1, 2, ..., `most` - 1 times, and how many at least 1, 2, ..., `most`."""
         return Query(self).histogram(most)
+
+    def occurrences(self) -> Query:
+        """Ask how many occurrences there were, of all items together."""
+        return Query(self).occurrences()
 
     @property
     def text(self) -> str:
@@ -195,6 +223,16 @@ class Query:
     measures: tuple[Measure, ...] = ()
 
     @property
+    def counts_occurrences(self) -> bool:
+        """Whether it asks for occurrences."""
+        return any(measure.kind == "occurrences" for measure in self.measures)
+
+    @property
+    def name(self) -> str:
+        """Its window's text, with `occurrences` where it asks for these: no two queries of a plan have one name."""
+        return f"{self.window.text} occurrences" if self.counts_occurrences else self.window.text
+
+    @property
     def thresholds(self) -> tuple[int, ...]:
         """Every k whose at-least count its measures are made of, ascending."""
         return tuple(sorted({k for measure in self.measures for k in measure.thresholds}))
@@ -222,6 +260,10 @@ class Query:
             )
         return self.at_least(*range(1, most + 1)).exactly(*range(1, most))
 
+    def occurrences(self) -> Query:
+        """This query with the number of occurrences, of all items together, added."""
+        return Query(self.window, (*self.measures, Measure("occurrences")))
+
     def _with(self, kind: MeasureKind, ks: tuple[int, ...]) -> Query:
         if not ks:
             raise InputError(f"{kind} needs at least one k, for example {kind}(1)")
@@ -231,6 +273,8 @@ class Query:
 def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) -> tuple[Query, ...]:
     """Merge what is asked into one query per window family, measures unique and in the order asked.
 
+    Occurrences of a family are a query of their own, after the other: they are measured by themselves.
+
     Raises:
         InputError: nothing was asked, or something that is no query.
     """
@@ -238,7 +282,7 @@ def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) ->
         queries = [queries]
     if isinstance(queries, str) or not isinstance(queries, Iterable):
         raise InputError(f"queries must be a list such as [Rolling(28), Cumulative()], got {queries!r}")
-    merged: dict[WindowFamily, dict[Measure, None]] = {}
+    merged: dict[tuple[WindowFamily, bool], dict[Measure, None]] = {}
     for asked in queries:
         query = Query(asked) if isinstance(asked, WindowFamily) else asked
         if not isinstance(query, Query) or isinstance(query.window, RollingTogether | LostItems):
@@ -246,11 +290,11 @@ def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) ->
                 "expected Cumulative(), Rolling(length), AnyWindow(max_length), Tumbling(period) or ToDate(period), "
                 f"got {asked!r}"
             )
-        wanted = merged.setdefault(query.window, {})
-        wanted.update(dict.fromkeys(query.measures or (Measure("at_least", 1),)))
+        for measure in query.measures or (Measure("at_least", 1),):
+            merged.setdefault((query.window, measure.kind == "occurrences"), {})[measure] = None
     if not merged:
         raise InputError("no query was given: ask for at least one window family, for example Rolling(28)")
-    return tuple(Query(window, tuple(measures)) for window, measures in merged.items())
+    return tuple(Query(window, tuple(measures)) for (window, _), measures in merged.items())
 
 
 _FAMILIES = {family.name: family for family in (Cumulative, Rolling, AnyWindow, Tumbling, ToDate)}

@@ -8,10 +8,11 @@ import numpy as np
 
 from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.groups import Grouping
+from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.audit.neighbours import Ints
 
-# (k, first step, last step): the exact count of items with at least k occurrences in these steps; with `LOST` for k,
-# that of items that have lost something by the rule up to the last of them.
+# (k, first step, last step): the exact count of items with at least k occurrences in these steps; with `OCCURRENCES`
+# for k that of occurrences, with `LOST` that of items that have lost something by the rule up to the last of them.
 Source = tuple[int, int, int]
 
 
@@ -29,7 +30,7 @@ def _occurrences(rule: CountingRule, histories: Ints) -> Ints:
 
 
 def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -> Ints:
-    """Whether the one item of each log is counted in some windows: 0 or 1, shape (histories, sources).
+    """What the one item of each log counts in some windows: 0 or 1, or its occurrences; shape (histories, sources).
 
     With bounded runs a window that begins after step 1 is one of the rolling windows of its length. One that begins
     at step 1 is the same for rolling windows, in whose first steps there is one run at most, and cumulative ones.
@@ -37,7 +38,8 @@ def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -
     held = np.cumsum(counted(rule, histories), axis=1)
     sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), held], axis=1)
     k, first, last = np.array(list(sources)).T
-    found = np.asarray(sums[:, last] - sums[:, first - 1] >= k, dtype=np.int64)
+    inside = sums[:, last] - sums[:, first - 1]
+    found: Ints = np.where(k == OCCURRENCES, inside, inside >= k)
     lost = np.cumsum(_occurrences(rule, histories), axis=1) > held
     if rule.max_runs is not None:
         lengths = last - first + 1

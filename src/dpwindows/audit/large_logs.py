@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpwindows.ask.groups import Grouping
+from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.audit.neighbours import Ints, changes
 from dpwindows.audit.probe import Mechanism, Table
 from dpwindows.release.groups import group_columns
@@ -42,7 +43,7 @@ def crowd(histories: Ints, weights: Ints, thresholds: Sequence[int]) -> dict[int
     for first in range(steps):
         held = sums[:, first + 1 :] - sums[:, first, None]
         for k in thresholds:
-            squares[k][:, first, first:] = weights @ (held >= k)
+            squares[k][:, first, first:] = weights @ (held if k == OCCURRENCES else held >= k)
     return squares
 
 

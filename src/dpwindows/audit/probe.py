@@ -162,7 +162,7 @@ class Mechanism:
         return sum(part.rows for part in self.parts)
 
     def answers(self, histories: Ints) -> Ints:
-        """What is read of logs that hold one item each: 0 or 1, from the definition.
+        """What is read of logs that hold one item each, from the definition: 0 or 1, or occurrences.
 
         Shape (histories, sources), with groups the sources of one group after another.
         """

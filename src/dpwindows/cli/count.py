@@ -27,6 +27,7 @@ Ends = tuple[str, str]
 @click.argument("end")
 @click.option("--at-least", type=int, metavar="K", help="Items seen at least K times. Default: 1, the distinct items.")
 @click.option("--exactly", type=int, metavar="K", help="Items seen exactly K times.")
+@click.option("--occurrences", is_flag=True, help="How often items were seen, all together.")
 @click.option(
     "--new", "items", flag_value="new", help="Items not seen before START, from the beginning of the range on."
 )
@@ -52,6 +53,7 @@ def count(
     *,
     at_least: int | None,
     exactly: int | None,
+    occurrences: bool,
     items: Items | None,
     minus: Ends | None,
     over: Ends | None,
@@ -69,7 +71,8 @@ def count(
     from dpwindows.release.selection import Window
 
     loaded = Release.load(release_file)
-    counted: dict[str, Any] = {"at_least": at_least, "exactly": exactly, "group": parse_group(groups)}
+    counted: dict[str, Any] = {"at_least": at_least, "exactly": exactly, "occurrences": occurrences}
+    counted |= {"group": parse_group(groups)}
     asked = Window(start, end, **counted, items=items or "all", mean_over=mean_over)
     found = _answer(loaded, asked, minus, over, over_at_least)
     if as_json:
@@ -94,9 +97,9 @@ def _answer(
     if over:
         other = replace(asked, start=over[0], end=over[1], items="all")
         if over_at_least is not None:
-            other = replace(other, at_least=over_at_least, exactly=None)
+            other = replace(other, at_least=over_at_least, exactly=None, occurrences=False)
         return loaded.ratio(asked, other)
     if asked.items == "all" and asked.mean_over == 1:
-        counted = {"at_least": asked.at_least, "exactly": asked.exactly}
+        counted: dict[str, Any] = {name: getattr(asked, name) for name in ("at_least", "exactly", "occurrences")}
         return loaded.count(asked.start, asked.end, **counted, group=asked.group)
     return loaded.estimate(asked)

@@ -85,6 +85,12 @@ query_options = stack(
             help="Count items by how often they were seen: at least 1..K times and exactly 1..K-1 times. Repeatable.",
         ),
         click.option(
+            "--occurrences",
+            is_flag=True,
+            help="Count how often items were seen, all together, too; alone without --at-least and the like. Units of "
+            "whole items need --max-occurrences.",
+        ),
+        click.option(
             "--distinct-steps",
             is_flag=True,
             help="An item counts at most once in a step: K is the number of different steps it was seen in.",

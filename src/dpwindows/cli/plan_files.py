@@ -96,7 +96,7 @@ class PlannedCommand(click.Command):
         if isinstance(values.get("weights"), dict):
             values["weights"] = weights_of(queries_of(values), values["weights"])
         if "query" in values:
-            if own := said & {"at-least", "exactly", "histogram"}:
+            if own := said & {"at-least", "exactly", "histogram", "occurrences"}:
                 raise InputError(f"the plan {path} asks of each window by itself: give --window with --{min(own)}")
             ctx.meta[_QUERIES] = queries_of(values)
             values["window"] = [table["window"] for table in values.pop("query")]

@@ -57,6 +57,7 @@ class Asked:
     at_least: tuple[int, ...]
     exactly: tuple[int, ...]
     histograms: tuple[int, ...]
+    occurrences: bool
     distinct_steps: bool
     max_runs: int | None
     max_occurrences: int | None
@@ -113,6 +114,7 @@ class Asked:
             query = query.exactly(*self.exactly) if self.exactly else query
             for most in self.histograms:
                 query = query.histogram(most)
+            query = query.occurrences() if self.occurrences else query
             queries.append(query)
         return queries
 

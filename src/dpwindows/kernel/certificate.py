@@ -32,12 +32,14 @@ class Certificate:
         moved: under Gaussian noise, which is charged for it, the most numbers of one threshold that one neighbour can
             change. Under Laplace noise nothing reads it.
         squared: under Laplace noise, a bound on the squared L2 norm too, where it is known.
+        of_one: of occurrences, name of the proof for one of them.
     """
 
     bound: int
     proof: str
     moved: int
     squared: int | None = None
+    of_one: str | None = None
 
 
 class NotCertifiedError(ValueError):

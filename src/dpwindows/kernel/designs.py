@@ -18,9 +18,11 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.ask.zones import Int64Array
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Witness, from_witness
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory
+from dpwindows.kernel.occurrences import certificate_of_all, problem_of_one
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify
 
@@ -70,6 +72,10 @@ class Shape(ABC):
     def moved(self, case: Case) -> int:
         """The most numbers of one threshold that one neighbour can change; all, where nothing less is known."""
         return self.rows(case.problem.window, case.horizon)
+
+    def measures(self, window: WindowFamily) -> WindowFamily:
+        """The family whose windows are measured, of occurrences in those of another."""
+        return window
 
     @abstractmethod
     def rows(self, window: WindowFamily, steps: int) -> int:
@@ -144,7 +150,12 @@ class Design:
             NotCertifiedError: no proof covers it.
         """
         require_own(self.problem, self.shape, self._until)
-        return self.shape.certify(self.problem, self._until, advise)
+        if not self.problem.counts_occurrences:
+            return self.shape.certify(self.problem, self._until, advise)
+        one, most = problem_of_one(replace(self.problem, window=self.shape.measures(self.problem.window)))
+        power = 2 if self.problem.law == GAUSSIAN else 1
+        numbers = None if self._until is None else self.shape.rows(self.problem.window, self._until)
+        return certificate_of_all(self.shape.certify(one, self._until, advise), most, power, numbers)
 
     @property
     def _until(self) -> int | None:

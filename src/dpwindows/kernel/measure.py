@@ -42,7 +42,7 @@ from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
-from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
@@ -53,7 +53,7 @@ from dpwindows.kernel.joint_noise import draw_jointly
 _PIECE = 1 << 16
 # The shapes that answer for what they encode; the kernel measures no other unless it is told to.
 _SHAPES = (
-    *(Series, SeriesByThreshold, SeriesInPeriods, Together),
+    *(FromTotals, Series, SeriesByThreshold, SeriesInPeriods, Together),
     *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Starts),
 )
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.privacy import Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import WindowFamily
+from dpwindows.ask.queries import OCCURRENCES, WindowFamily
 from dpwindows.kernel.accounting import Law
 
 Criterion = Literal["rms", "max"]
@@ -29,8 +29,8 @@ class Problem:
     whole budget that each length has.
 
     Raises:
-        ValueError: the thresholds are not whole numbers from 1 in ascending order, which bounds count on; or the rule
-            bounds what an item adds, and the unit protects less than whole items.
+        ValueError: the thresholds are not whole numbers from 1 in ascending order, which bounds count on, nor those of
+            occurrences alone; or the rule bounds what an item adds, and the unit protects less than whole items.
     """
 
     window: WindowFamily
@@ -47,9 +47,15 @@ class Problem:
     shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        whole = type(self.thresholds) is tuple and all(type(k) is int and k >= 1 for k in self.thresholds)
+        lowest = OCCURRENCES if self.counts_occurrences else 1
+        whole = type(self.thresholds) is tuple and all(type(k) is int and k >= lowest for k in self.thresholds)
         if not (whole and self.thresholds and all(one < other for one, other in pairwise(self.thresholds))):
             raise ValueError(f"thresholds are whole numbers from 1 in ascending order, got {self.thresholds}")
         if self.rule.bounded and not isinstance(self.unit, ItemLevel | ItemAddRemove):
             # One event more changes which others count: neighbours by these units are none once the rule is enforced.
             raise ValueError(f"a rule that bounds what an item adds is for whole items, not for {self.unit.name}")
+
+    @property
+    def counts_occurrences(self) -> bool:
+        """Whether occurrences are counted, and no items."""
+        return self.thresholds == (OCCURRENCES,)

@@ -191,6 +191,7 @@ def certify(case: Case) -> tuple[int, str]:
         ValueError: an answer to what a bound asks is none that is legal.
     """
     bounds = [(bound, one.proof) for one in RULES if one.is_for(case) and (bound := one.bound(case)) is not None]
-    if not bounds or min(bounds)[0] < 0:
+    # Rules are about items: of occurrences they are asked about one (`kernel.occurrences`).
+    if case.problem.counts_occurrences or not bounds or min(bounds)[0] < 0:
         raise NotCertifiedError(case.problem, case.measured)
     return min(bounds)

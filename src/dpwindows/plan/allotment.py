@@ -102,7 +102,7 @@ class Allotment:
         return Forecast(
             window=self.query.window.text,
             measure=measure.kind,
-            k=measure.k,
+            k=measure.written_k,
             strategy=self.measurement.design.strategy,
             rms=rms,
             max=largest,

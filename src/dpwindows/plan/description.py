@@ -40,7 +40,7 @@ def describe(plan: Planned) -> dict[str, Any]:
             {
                 **({"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}),
                 "window": query.window.text,
-                "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
+                "measures": [{"measure": measure.kind, "k": measure.written_k} for measure in query.measures],
             }
             for query in plan.queries
         ],
@@ -117,7 +117,7 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
     groups = {} if by is None else {"by": list(by), "count": allotment.groups, "proof": measurement.certificate.proof}
     return {
         "window": allotment.query.window.text,
-        "thresholds": list(design.problem.thresholds),
+        "thresholds": [] if design.problem.counts_occurrences else list(design.problem.thresholds),
         "strategy": design.strategy,
         "parameters": dict(design.parameters),
         "noise": {"law": measurement.law, "scale": measurement.scale, "unit": "lattice units"},
@@ -128,6 +128,7 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
             "bound_is": "squared L2 norm" if gaussian else f"{NORMS[measurement.law]} norm",
             "unit": "lattice units",
             "proof": design.proof,
+            **({} if design.certificate.of_one is None else {"proof_of_one": design.certificate.of_one}),
             # The source file of this version, below the package.
             "proved_in": PROOFS[design.proof].__module__.removeprefix("dpwindows.").replace(".", "/") + ".py",
         },

@@ -67,7 +67,7 @@ from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
-from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.families.starts import Starts, blocks_of
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
@@ -92,6 +92,8 @@ def shape_of(design: Design) -> str:
     match design.shape:
         case Series() | SeriesInPeriods() | CumulativeTree():
             return "series"
+        case FromTotals():
+            return "series of totals"
         case SeriesByThreshold():
             return "series by threshold"
         case Blocks():
@@ -132,6 +134,8 @@ def factors(design: Design) -> Arrays:
     match design.shape:
         case Series(map=measured):
             return _matrices(measured, count_windows(problem.window, problem.steps), "")
+        case FromTotals(map=measured):
+            return _matrices(measured, problem.steps, "")
         case SeriesInPeriods() as shape:
             windows = count_windows(problem.window, problem.steps)
             encode = partial(shape.encode_series, problem.window)

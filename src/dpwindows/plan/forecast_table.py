@@ -12,6 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from dpwindows.ask.privacy import PureDP
+from dpwindows.ask.queries import Measure
 from dpwindows.errors import percent
 from dpwindows.plan.warnings import budget_warnings
 from dpwindows.progress import QUIET
@@ -50,7 +51,7 @@ def show_bars(planned: Planned, console: Console) -> None:
     most = max(entry.rms for entry in entries)
     if len(entries) < 2 or most <= 0:
         return
-    names = [f"{_window(entry)}, {entry.measure.replace('_', ' ')} {entry.k}" for entry in entries]
+    names = [f"{_window(entry)}, {Measure.of(entry.measure, entry.k)}" for entry in entries]
     wide = max(map(len, names))
     room = max(10, min(40, console.width - wide - 12))
     console.print("\nStandard errors, to scale")
@@ -104,7 +105,7 @@ def _forecasts(planned: Planned, wide: bool, expect: float | None, *, close: boo
     for entry in planned.forecast():
         limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
         window = _window_and_groups(entry) if close else _window(entry)
-        row = [window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
+        row = [window, str(Measure.of(entry.measure, entry.k)), entry.strategy]
         row += [
             f"{entry.rms:,.4g}",
             *([] if expect is None else [percent(entry.rms / expect)]),

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import parse_budget, parse_unit
-from dpwindows.ask.queries import Measure, PeriodFamily, Query, parse_window
+from dpwindows.ask.queries import OCCURRENCES, Measure, PeriodFamily, Query, parse_window
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, MAX_DRAWS
@@ -74,7 +74,7 @@ class _Measured(Planned):
         known: dict[str, Measurement] = {}
         allotments = []
         for part, entry in zip(parts, entries, strict=True):
-            if set(entry["thresholds"]) != set(part.query.thresholds):
+            if set(entry["thresholds"] or (OCCURRENCES,)) != set(part.query.thresholds):
                 raise ValueError(f"{entry['window']} was measured for other k than were asked")
             together = entry.get("together") or []
             measurement = known.get(str(together)) if together else None
@@ -124,10 +124,13 @@ def _asked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     grouped = {} if groups is None else {name: groups[name] for name in ("group_of", "max_groups", "totals")}
     shares: dict[str, float] = {}
     for entry in metadata["measurements"]:
-        shares[entry["window"]] = shares.get(entry["window"], 0.0) + float(entry["budget_share"])
+        name = f"{entry['window']}{'' if entry['thresholds'] else ' occurrences'}"
+        shares[name] = shares.get(name, 0.0) + float(entry["budget_share"])
     return {
         "queries": [
-            Query(parse_window(query["window"]), tuple(Measure(one["measure"], one["k"]) for one in query["measures"]))
+            Query(
+                parse_window(query["window"]), tuple(Measure.of(one["measure"], one["k"]) for one in query["measures"])
+            )
             for query in metadata["queries"]
         ],
         "unit": parse_unit(metadata["unit"]["name"]),

@@ -41,7 +41,7 @@ from dpwindows.plan.shapes import PlanFile, StreamFile
 
 Values = dict[str, Any]
 
-_QUERY = ("window", "at-least", "exactly", "histogram")
+_QUERY = ("window", "at-least", "exactly", "histogram", "occurrences")
 _BUDGET = ("epsilon", "delta", "rho")
 _RANGE = ("start", "end", "step", "time-zone", "steps")
 # A plan is a page; more is no plan.
@@ -73,7 +73,7 @@ class PlanValues:
             left_out = value is None or value is False or (name == "max_draws" and value == MAX_DRAWS)
             values |= {} if left_out or key in values else {key: _plain(value)}
         if isinstance(weights := values.get("weights"), dict):
-            values["weights"] = [weights.get(query.window.text, 1.0) for query in plan.queries]
+            values["weights"] = [weights.get(query.name, 1.0) for query in plan.queries]
         return values
 
     @classmethod
@@ -159,6 +159,7 @@ def queries_of(values: Mapping[str, Any]) -> list[Query]:
             query = query.exactly(*_listed(table["exactly"])) if table.get("exactly") else query
             for most in _listed(table.get("histogram", [])):
                 query = query.histogram(most)
+            query = query.occurrences() if table.get("occurrences") else query
             queries.append(query)
     return queries
 
@@ -200,6 +201,9 @@ def _queries_to_values(queries: Iterable[Query]) -> Values:
     for query in queries:
         table: Values = {"window": query.window.text}
         for measure in query.measures:
+            if measure.kind == "occurrences":
+                table["occurrences"] = True
+                continue
             key = _key(measure.kind)
             # At-least counts come first in a table: where one follows an exact count, it needs a table of its own.
             if key == "at-least" and "exactly" in table:

@@ -41,7 +41,9 @@ from dpwindows.plan.sharing import (
 from dpwindows.plan.workload import NOTED, Workload, plan_workload, require_limit
 from dpwindows.strategies import paper
 from dpwindows.strategies.in_periods import limit, pure_limit
+from dpwindows.strategies.search.limits import occurrences_limit
 from dpwindows.strategies.search.noise_scales import laws_for, unit_scale
+from dpwindows.strategies.search.pure_limits import pure_scale
 from dpwindows.strategies.strategy import PrescribedScale
 
 # The least possible error is worked out for series of at most this many steps, and for the first few k above 1.
@@ -99,6 +101,8 @@ class Planned(PlanValues, ABC):
             raise InputError(f"criterion must be rms or max, got {self.criterion!r}")
         if not (isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {self.confidence!r}")
+        if any(query.counts_occurrences for query in queries):
+            self._require_occurrences()
         require_fit(self.rule, queries, unit, last_step)
         require_loss(estimate_loss, self.rule)
         require_limit(self.max_draws)
@@ -118,6 +122,16 @@ class Planned(PlanValues, ABC):
         self.allotments: tuple[Allotment, ...] = allotments if estimate_loss is None else allotments[:-1]
         self.loss: Allotment | None = None if estimate_loss is None else allotments[-1]
         self._require_series()
+
+    def _require_occurrences(self) -> None:
+        """Refuse occurrences where there is no bound for them."""
+        if self.grouping is not None and not isinstance(self.unit, EventLevel):
+            raise InputError(
+                "occurrences in groups go with --unit event: elsewhere a limit on those of an item is needed, which "
+                "would count in each group by itself. Leave out --by or --occurrences"
+            )
+        if self.strategy == paper.NAME:
+            raise InputError("the strategy paper counts items and no occurrences: leave it or --occurrences out")
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
         """The allotments of least error for all parts."""
@@ -256,6 +270,8 @@ class Planned(PlanValues, ABC):
 
         Of Gaussian noise, or under a pure budget of any.
         """
+        if measure.kind == "occurrences":
+            return self._limit_of_occurrences(allotment)
         ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
         if measure.kind != "at_least" or self.singleton or ruled:
             return None
@@ -272,6 +288,20 @@ class Planned(PlanValues, ABC):
             return pure_limit(*asked, self.budget.epsilon * share)
         bound = limit(*asked)
         return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, share) * (1 - 1e-9)
+
+    def _limit_of_occurrences(self, allotment: Allotment) -> float | None:
+        """The least rms error as `_limit` has it; not where all of an item's may not come in one step."""
+        problem = allotment.measurement.design.problem
+        if self.singleton or (self.rule.distinct_steps and self.rule.bounded):
+            return None
+        bound = occurrences_limit(problem.window, self.unit, problem.steps)
+        if bound is None:
+            return None
+        if isinstance(self.budget, PureDP):
+            scale = pure_scale(self.budget.epsilon * allotment.share)
+        else:
+            scale = unit_scale(self.budget, GAUSSIAN, allotment.share)
+        return bound * (self.rule.max_occurrences or 1) * scale * (1 - 1e-9)
 
     def forecast(self) -> Forecasts:
         """The error to expect of every measure asked for; computed without any data. A notebook shows it as a table."""

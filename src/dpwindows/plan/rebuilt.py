@@ -14,7 +14,7 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import parse_unit
-from dpwindows.ask.queries import LostItems, PeriodFamily, WindowFamily, parse_window, windows_together
+from dpwindows.ask.queries import OCCURRENCES, LostItems, PeriodFamily, WindowFamily, parse_window, windows_together
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import fit_to_range
@@ -83,7 +83,7 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
     return Problem(
         window=window,
         steps=steps,
-        thresholds=tuple(entry["thresholds"]),
+        thresholds=tuple(entry["thresholds"]) or (OCCURRENCES,),
         unit=unit,
         law=entry["noise"]["law"],
         noise_per_unit=1.0,

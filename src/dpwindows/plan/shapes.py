@@ -25,6 +25,7 @@ class Counts(Shape, rename="kebab"):
     at_least: int | list[int] | UnsetType = UNSET
     exactly: int | list[int] | UnsetType = UNSET
     histogram: int | list[int] | UnsetType = UNSET
+    occurrences: bool | UnsetType = UNSET
 
 
 class QueryTable(Counts, rename="kebab", kw_only=True):
@@ -100,10 +101,10 @@ class Range(Shape):
 
 
 class MeasureFacts(Shape):
-    """What is counted in a window."""
+    """What is counted in a window; occurrences have no k."""
 
     measure: MeasureKind
-    k: Positive
+    k: Positive | None
 
 
 class QueryFacts(Shape):
@@ -123,7 +124,7 @@ class NoiseFacts(Shape):
 
 
 class Sensitivity(Shape):
-    """The certified sensitivity: `bound` in digits, `value` as a number."""
+    """The certified sensitivity: `bound` in digits, `value` as a number; of occurrences with the proof for one."""
 
     norm: str
     value: AtLeast0
@@ -132,6 +133,7 @@ class Sensitivity(Shape):
     unit: str
     proof: str
     proved_in: str
+    proof_of_one: str | None = None
 
 
 class MeasuredGroups(Shape):
@@ -162,7 +164,10 @@ class Integers(Shape):
 
 
 class MeasurementFacts(Shape):
-    """What one window family was measured by; `together` names all that were measured as one with it."""
+    """What one window family was measured by; `together` names all that were measured as one with it.
+
+    Where occurrences are measured there are no thresholds.
+    """
 
     window: str
     thresholds: list[Positive]
@@ -205,7 +210,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     window: str
     measure: MeasureKind
-    k: Positive
+    k: Positive | None
     strategy: str
     rms: AtLeast0
     max: AtLeast0

@@ -148,7 +148,7 @@ def weights_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence
     Raises:
         InputError: weights do not fit the window families asked for, or one is not finite and above 0.
     """
-    texts = [query.window.text for query in queries]
+    texts = [query.name for query in queries]
     if isinstance(weights, Mapping):
         if unknown := set(weights) - set(texts):
             raise InputError(f"weights name windows that are not asked for: {', '.join(sorted(unknown))}")

@@ -23,7 +23,7 @@ from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
-from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
@@ -41,7 +41,7 @@ from dpwindows.strategies.paper.shapes import ADMITTED
 Arrays = dict[str, np.ndarray]
 
 _KINDS: tuple[Any, ...] = (
-    *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Series, SeriesByThreshold, Starts),
+    *(Blocks, Crossed, FromTotals, Gaps, GroupedSteps, Nested, Series, SeriesByThreshold, Starts),
     *(SeriesInPeriods, Together, *ADMITTED),
     *(AnchoredDifferences, CausalTree, EndlessCounter, Filter, Identity, MatrixCounter),
     *(OffsetFilter, RangeTree, TentTree),

@@ -250,8 +250,10 @@ class NestedReader(StepDesignReader):
         return {}
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
-        by_start = np.zeros((self._shape.longest, max(last for _, last in coefficients)))
+        by_start = np.zeros((self._shape.longest, max(self._shape.longest, *(last for _, last in coefficients))))
         for (first, last), coefficient in coefficients.items():
             by_start[last - first, first - 1] += coefficient
         by_end = index_by_end(invert_backwards(self._shape.taps, by_start))
-        return {0: index_by_start(invert_backwards(self._shape.taps, by_end)) / self._weights[:, None]}
+        weights = index_by_start(invert_backwards(self._shape.taps, by_end)) / self._weights[:, None]
+        # By start and then by length: combinations that end earlier hold nothing of what comes last.
+        return {0: weights.T}

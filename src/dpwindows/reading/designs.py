@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dpwindows.ask.periods import place_of, sizes
@@ -10,7 +12,7 @@ from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.families.periods import SeriesInPeriods, apply_along_each
-from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.grouped import nearest_windows
@@ -46,6 +48,38 @@ class SeriesReader(Reader):
 
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
         return {0: self._series.transposed(self.canonical(coefficients))}
+
+
+@reads(FromTotals)
+class FromTotalsReader(Reader):
+    """Each window as the difference of two totals: up to its last step, and up to the step before its first."""
+
+    def __init__(self, shape: FromTotals, design: Design) -> None:
+        super().__init__(design)
+        self._series = series_reader(shape.map, self.steps)
+        first, last = window_steps(self.window, self.steps)
+        self._before, self._last = first - 1, last
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        totals = self._series.decode(measured)
+        totals = np.concatenate([np.zeros_like(totals[:1]), totals])
+        return np.asarray(totals[self._last] - totals[self._before])
+
+    def moment(self, power: int) -> FloatArray | None:
+        """`sum (x - y)^power` over the weights x and y of two totals, from the sums of products of their powers."""
+        weights = np.pad(self._series.decode(np.eye(self.design.rows)), ((1, 0), (0, 0)))
+        found = np.zeros(len(self._last))
+        for part in range(power + 1):
+            products = weights ** (power - part) @ (weights**part).T
+            found += math.comb(power, part) * (-1) ** part * products[self._last, self._before]
+        return found
+
+    def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
+        wanted = np.zeros(self.steps + 1)
+        for (first, last), coefficient in coefficients.items():
+            wanted[last] += coefficient
+            wanted[first - 1] -= coefficient
+        return {0: self._series.transposed(wanted[1:])}
 
 
 class ToDateReader(Reader):

@@ -12,13 +12,14 @@ import hashlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows.ask.groups import COLUMNS_AFTER, COLUMNS_BEFORE
+from dpwindows.ask.queries import MeasureKind
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
@@ -28,7 +29,7 @@ from dpwindows.release.groups import columns_of_groups, group_type
 
 CHECKSUM = "checksum"
 _ALGORITHM = "sha256"
-_NULLABLE = ("consistent",)
+_NULLABLE = ("k", "consistent")
 _FLOATS = ("estimate", "std_error", "bias_bound", "lower", "upper")
 # Rows that are looked at at a time.
 _ROWS = 1 << 16
@@ -93,8 +94,12 @@ def checked_rows(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
             for one in groups
         },
         **{name: pc.is_finite(table[name]) for name in _FLOATS},
-        "measure": pc.is_in(table["measure"], pa.array(["at_least", "exactly"])),
-        "k": pc.greater_equal(table["k"], 1),
+        "measure": pc.is_in(table["measure"], pa.array(get_args(MeasureKind))),
+        "k": pc.if_else(
+            pc.equal(table["measure"], "occurrences"),
+            pc.is_null(table["k"]),
+            pc.fill_null(pc.greater_equal(table["k"], 1), False),
+        ),
         "first_step": pc.greater_equal(table["first_step"], 1),
         "last_step": pc.greater_equal(table["last_step"], table["first_step"]),
         "start": _in_calendar(table["start"]),

@@ -24,6 +24,7 @@ import numpy as np
 import scipy
 
 from dpwindows import reading
+from dpwindows.ask.queries import Measure
 from dpwindows.errors import InputError, percent
 from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
@@ -46,8 +47,6 @@ _CHECKED = 4
 _ROUNDING = 1e-9
 # The part of a measurement that is the noise which all its numbers share.
 _SHARED = "shared"
-# The signs of the at-least counts, k and k + 1, that a measure is made of.
-_MEASURES = {"at_least": (1.0,), "exactly": (1.0, -1.0)}
 
 
 def with_interval(estimate: str, interval: str, std_error: float, confidence: float) -> str:
@@ -200,23 +199,25 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
     noise: dict[tuple[Hashable, Hashable], FloatArray] = {}
     kinds: dict[Hashable, Noise] = {}
     names = group_names(metadata)
-    for text, *group in dict.fromkeys(_measured(term, names) for term in listed):
+    for text, occurrences, *group in dict.fromkeys(_measured(term, names) for term in listed):
         by = [name for name, value in zip(names, group, strict=True) if value is not None]
         entry = next(
             one
             for one in metadata["measurements"]
-            if one["window"] == text and by == one.get("groups", {}).get("by", [])
+            if one["window"] == text
+            and by == one.get("groups", {}).get("by", [])
+            and occurrences != bool(one["thresholds"])
         )
         together = entry.get("together")
         made, series = rebuilt(metadata, entry), together.index(text) if together else None
         kind = noise_of(made)
         unit = kind.deviation
-        own = [term for term in listed if _measured(term, names) == (text, *group)]
+        own = [term for term in listed if _measured(term, names) == (text, occurrences, *group)]
         _require_same(own, made, unit, series)
         by_threshold: dict[int, dict[tuple[int, int], float]] = {}
         for term in own:
-            for above, sign in enumerate(_MEASURES[term.row["measure"]]):
-                windows = by_threshold.setdefault(term.row["k"] + above, {})
+            for k, sign in zip(_thresholds(term), (1.0, -1.0), strict=False):
+                windows = by_threshold.setdefault(k, {})
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
             # Groups share no noise; families measured together do.
@@ -244,8 +245,13 @@ def _weights(made: Measurement, k: int, coefficients: Coefficients, series: int 
 
 
 def _measured(term: Term, names: Sequence[str]) -> tuple[Any, ...]:
-    """What a row was measured in: its window family, and its group if there are groups."""
-    return (term.row["window"], *(term.row[name] for name in names))
+    """What a row was measured in: its window family, whether as occurrences, and its group if there are groups."""
+    return (term.row["window"], term.row["k"] is None, *(term.row[name] for name in names))
+
+
+def _thresholds(term: Term) -> tuple[int, ...]:
+    """The thresholds that a row is made of: the second is taken off the first."""
+    return Measure.of(term.row["measure"], term.row["k"]).thresholds
 
 
 def _steps(row: Mapping[str, Any]) -> tuple[int, int]:
@@ -255,8 +261,7 @@ def _steps(row: Mapping[str, Any]) -> tuple[int, int]:
 def _require_same(terms: Sequence[Term], made: Measurement, unit: float, series: int | None) -> None:
     """Check that what was made again errs as the release says, for some of its numbers."""
     for term in terms[:: -(-len(terms) // _CHECKED)]:
-        thresholds = [term.row["k"] + above for above in range(len(_MEASURES[term.row["measure"]]))]
-        parts = [_weights(made, k, {_steps(term.row): unit}, series).values() for k in thresholds]
+        parts = [_weights(made, k, {_steps(term.row): unit}, series).values() for k in _thresholds(term)]
         found = math.sqrt(sum(float(values.ravel() @ values.ravel()) for part in parts for values in part))
         if not math.isclose(found, term.row["std_error"], rel_tol=_ALIKE):
             raise InputError(

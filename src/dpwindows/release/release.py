@@ -29,8 +29,9 @@ from dpwindows.release.selection import Selected, Window, as_window, terms_of
 class Count:
     """One released number, with its error: what `Release.count` returns.
 
-    `estimate` is in items; `std_error` is the standard deviation of its noise; `bias_bound` bounds its bias; `lower`
-    and `upper` bound it at this `confidence`; `window` tells which family it was released in.
+    `estimate` is in items, or in occurrences, which have no `k`; `std_error` is the standard deviation of its noise;
+    `bias_bound` bounds its bias; `lower` and `upper` bound it at this `confidence`; `window` tells which family it was
+    released in.
     """
 
     estimate: float
@@ -40,7 +41,7 @@ class Count:
     upper: float
     window: str
     measure: str
-    k: int
+    k: int | None
     confidence: float
 
     def __str__(self) -> str:
@@ -133,6 +134,7 @@ class Release:
         *,
         at_least: int | None = None,
         exactly: int | None = None,
+        occurrences: bool = False,
         group: Mapping[str, Value] | None = None,
     ) -> Count:
         """The released number of one window, whatever family it was released in.
@@ -142,6 +144,7 @@ class Release:
             end: first moment after the window, a step boundary.
             at_least: the k of "at least k" (default 1 if `exactly` is not given either).
             exactly: the k of "exactly k".
+            occurrences: count occurrences in place of items.
             group: of a release with groups, the value of each column, such as {"origin": "JFK"}; the total over the
                 values of a column that is not named.
 
@@ -151,7 +154,7 @@ class Release:
         Raises:
             InputError: the window or the group was not released, or the window's ends are no step boundaries.
         """
-        asked = Window(start, end, at_least=at_least, exactly=exactly, group=group)
+        asked = Window(start, end, at_least=at_least, exactly=exactly, occurrences=occurrences, group=group)
         (best,) = terms_of(asked, rows_of_group(self.table, self.metadata, group), self.timeline)
         row = best.row | {"confidence": self._confidence}
         return Count(**{name: row[name] for name in Count.__dataclass_fields__})

@@ -139,7 +139,7 @@ def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntA
 
 
 def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
-    return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
+    return decoded[asked.k] - decoded[asked.k + 1] if asked.kind == "exactly" else decoded[asked.k]
 
 
 def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundaries: pa.Array) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundar
     columns = {
         "window": _repeated(pa.scalar(window.text), rows),
         "measure": _repeated(pa.scalar(asked.kind), rows),
-        "k": _repeated(pa.scalar(asked.k, pa.int64()), rows),
+        "k": _repeated(pa.scalar(asked.written_k, pa.int64()), rows),
         "first_step": first,
         "last_step": _stretches(pa.array(np.arange(plan.timeline.steps + 1)), last),
         "start": boundaries.take(pa.array(first - 1)),

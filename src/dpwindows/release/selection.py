@@ -30,6 +30,7 @@ class Window:
         end: first moment after the window, a step boundary.
         at_least: the k of "at least k" (default 1 if `exactly` is not given either).
         exactly: the k of "exactly k".
+        occurrences: count occurrences in place of items.
         items: `all` that are counted in the window; the `new` ones, which are counted from the beginning of the range
             up to its end and not up to its start; or the `returning` ones, which are not new.
         mean_over: how many windows to take the mean of: this one, and the same moved on step by step.
@@ -46,6 +47,7 @@ class Window:
     end: TimePoint
     at_least: int | None = field(default=None, kw_only=True)
     exactly: int | None = field(default=None, kw_only=True)
+    occurrences: bool = field(default=False, kw_only=True)
     items: Items = field(default="all", kw_only=True)
     mean_over: int = field(default=1, kw_only=True)
     family: str | WindowFamily | None = field(default=None, kw_only=True)
@@ -56,7 +58,7 @@ class Window:
             raise InputError(f"items must be all, new or returning, got {self.items!r}")
         if not is_whole(self.mean_over):
             raise InputError(f"a mean needs a whole number of windows of at least 1, got {self.mean_over!r}")
-        if self.items != "all" and self.exactly is not None:
+        if self.items != "all" and (self.exactly is not None or self.occurrences):
             raise InputError(f"{self.items} items are those counted at least k times: give at_least")
         _ = self.measure
 
@@ -65,8 +67,12 @@ class Window:
         """What is counted.
 
         Raises:
-            InputError: both kinds of k are given.
+            InputError: more than one kind is given.
         """
+        if self.occurrences:
+            if self.at_least is not None or self.exactly is not None:
+                raise InputError("give occurrences, or at_least or exactly: occurrences have no k")
+            return Measure("occurrences")
         if self.at_least is not None and self.exactly is not None:
             raise InputError("give at_least or exactly, not both")
         kind: MeasureKind = "at_least" if self.exactly is None else "exactly"
@@ -139,8 +145,7 @@ def _terms(
     firsts, lasts = (pa.array({int(end) for end in ends}, pa.int64()) for ends in zip(*steps, strict=True))
     # Column by column: for an expression Arrow would start threads, which take longer than most tables.
     held = (
-        pc.equal(table["measure"], window.measure.kind),
-        pc.equal(table["k"], window.measure.k),
+        _is_of(table, window.measure),
         pc.is_in(table["first_step"], firsts),
         pc.is_in(table["last_step"], lasts),
     )
@@ -158,12 +163,18 @@ def _terms(
     return [Term(coefficient, row) for row in best]
 
 
+def _is_of(table: pa.Table, measure: Measure) -> pa.ChunkedArray:
+    """Which rows are of a measure."""
+    of_kind = pc.equal(table["measure"], measure.kind)
+    return of_kind if measure.written_k is None else pc.and_(of_kind, pc.equal(table["k"], measure.k))
+
+
 def _missing(
     window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, timeline: Timeline, family: object
 ) -> str:
     keys = table.group_by(["window", "measure", "k"], use_threads=False).aggregate([]).to_pylist()
-    held = sorted((key["window"], key["measure"], key["k"]) for key in keys)
-    names = ", ".join(f"{text} ({kind.replace('_', ' ')} {k})" for text, kind, k in held)
+    held = sorted((key["window"], Measure.of(key["measure"], key["k"])) for key in keys)
+    names = ", ".join(f"{text} ({measure})" for text, measure in held)
     what = f"the windows that {window} needs were" if len(steps) > 1 else f"the window {window} was"
     within = "" if family is None else f" in {family}"
     if window.mean_over > 1 and max(last for _, last in steps) > max(table["last_step"].to_pylist()):
@@ -172,11 +183,11 @@ def _missing(
         advice = "new and returning items need cumulative windows, or any windows of every length"
     else:
         wanted = window.measure
-        if (wanted.kind, wanted.k) in {(kind, k) for _, kind, k in held}:
+        if wanted in {measure for _, measure in held}:
             held_there = table if family is None else table.filter(pc.equal(table["window"], str(family)))
             advice = _instead(steps, held_there, timeline, wanted)
         else:
-            advice = f"ask for --{wanted.kind.replace('_', '-')} {wanted.k} too when releasing"
+            advice = f"ask for --{wanted.option} too when releasing"
     return f"{what} not released{within}; this release holds {names}: {advice}"
 
 
@@ -186,7 +197,7 @@ def _instead(steps: Sequence[tuple[int, int]], table: pa.Table, timeline: Timeli
     if len(steps) > 1:
         return advice
     ((first, last),) = steps
-    held = table.filter(pc.and_(pc.equal(table["measure"], measure.kind), pc.equal(table["k"], measure.k)))
+    held = table.filter(_is_of(table, measure))
     released = set(zip(held["first_step"].to_pylist(), held["last_step"].to_pylist(), strict=True))
 
     def shown(one: tuple[int, int]) -> str:

@@ -47,7 +47,7 @@ class Headline:
     text: str
     window: str
     kind: str
-    k: int
+    k: int | None
     first_step: int
     last_step: int
     estimate: float

@@ -206,7 +206,7 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
     )
 
 
-def _named(one: Series) -> tuple[str, str, int, tuple[str, ...]]:
+def _named(one: Series) -> tuple[str, str, int | None, tuple[str, ...]]:
     """What a series is in a forecast: groups of the same columns err alike."""
     return one.window, one.kind, one.k, tuple(name for name, value in one.groups if value != ALL)
 
@@ -247,7 +247,7 @@ def _measurement(row: Mapping[str, Any]) -> list[str]:
     parameters += f"; as one: {', '.join(map(plain, row['together']))}" if row.get("together") else ""
     return [
         plain(row["window"]),
-        f"at least {', '.join(map(plain, row['thresholds']))}",
+        f"at least {', '.join(map(plain, row['thresholds']))}" if row["thresholds"] else "occurrences",
         f"{plain(row['strategy'])}\n{parameters}",
         f"{plain(noise['law'])}\nscale {plain(noise['scale'])} ({plain(noise['unit'])})",
         f"{plain(sensitivity['norm'])} {plain(sensitivity['value'])}\n{plain(sensitivity['proof'])}",

@@ -24,7 +24,9 @@ ALL = "all"
 
 
 def seen(measure: str, k: object) -> str:
-    """A measure in words: `at least once`, `exactly 3 times`."""
+    """A measure in words: `at least once`, `exactly 3 times`, `occurrences`."""
+    if k is None:
+        return measure
     return f"{measure.replace('_', ' ')} {'once' if k == 1 else 'twice' if k == 2 else f'{k} times'}"
 
 
@@ -34,15 +36,15 @@ class Series:
 
     Attributes:
         window: canonical text of the family, such as `rolling:28`.
-        kind: `at_least` or `exactly`.
-        k: the number of occurrences.
+        kind: `at_least`, `exactly` or `occurrences`.
+        k: the number of occurrences of an item; None where they are counted themselves.
         rows: its rows of the release.
         groups: for each group column its name and the group counted; "all" where it is not told apart.
     """
 
     window: str
     kind: str
-    k: int
+    k: int | None
     rows: pa.Table
     groups: tuple[tuple[str, str], ...] = ()
 
@@ -93,7 +95,7 @@ class Series:
         return (self.steps("last_step") << 32) + self.steps("first_step")
 
     @property
-    def counted(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
+    def counted(self) -> tuple[str, int | None, tuple[tuple[str, str], ...]]:
         """What is counted, whatever the windows."""
         return self.kind, self.k, self.groups
 
@@ -195,6 +197,6 @@ def families(table: pa.Table) -> list[Family]:
         rows = table.filter(reduce(pc.and_, same))
         ordered = rows.sort_by([("last_step", "ascending"), ("first_step", "ascending")])
         told = tuple((name, ALL if key[name] is None else str(key[name])) for name in groups)
-        one = Series(key["window"], key["measure"], int(key["k"]), ordered, groups=told)
+        one = Series(key["window"], key["measure"], key["k"], ordered, groups=told)
         found.setdefault(key["window"], []).append(one)
     return [Family(window, tuple(series)) for window, series in found.items()]

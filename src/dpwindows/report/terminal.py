@@ -49,7 +49,7 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
             shown.add_row(
                 Text(family.window),
                 *(Text(value) for _, value in series.groups),
-                Text(f"{series.kind.replace('_', ' ')} {series.k}"),
+                Text(series.kind.replace("_", " ") + ("" if series.k is None else f" {series.k}")),
                 Text(sparkline(course.numbers("estimate"), wide), style="cyan"),
                 Text(last.end),
                 Text(last.estimate, style="bold"),

@@ -13,7 +13,10 @@ from functools import lru_cache
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import JOINT
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
+from dpwindows.kernel.families.series import FromTotals, Series
+from dpwindows.kernel.occurrences import problem_of_one
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.strategies import (
     anchored,
@@ -58,6 +61,8 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(joint_noise.NAME, joint_noise.design, None),
     Strategy(logarithmic_counter.NAME, None, logarithmic_counter.stream),
 )
+# The longest range over which windows are read off totals.
+_MOST_TOTALS = 2048
 # Selected by name only: a construction to compare with, not one to use.
 REFERENCES: dict[str, Batch] = {paper.NAME: paper.design}
 
@@ -73,6 +78,8 @@ def candidates(problem: Problem, name: str = "auto") -> tuple[Design, ...]:
     Raises:
         InputError: the name is unknown, or the strategy does not apply to this problem.
     """
+    if problem.counts_occurrences:
+        return tuple(choice.ranked(_for_occurrences(problem, name), score))
     known = BATCH | REFERENCES
     asked = _asked(name, known, problem)
     problem = replace(problem, unit=problem.unit.fit_to_range(problem.steps))
@@ -100,6 +107,8 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
         InputError: the family has no bound without a horizon for this unit, the name is unknown, or the strategy does
             not apply to this problem.
     """
+    if problem.counts_occurrences:
+        return tuple(replace(one, problem=problem) for one in stream_candidates(_of_one(problem), horizon, name))
     _require_bounded(problem, horizon)
     designs = [design for one in _asked(name, STREAM, problem) for design in _in_stream(one, problem, horizon)]
     best: dict[str, StepDesign] = {}
@@ -109,6 +118,30 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
         serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]
         raise _does_not_apply(name, problem, " in a stream", serving)
     return tuple(best.values())
+
+
+def _for_occurrences(problem: Problem, name: str) -> list[Design]:
+    """The designs for a problem of occurrences: those for one of them, and those that measure totals in their place.
+
+    To read windows off totals the noise in any two of these is looked at.
+    """
+    designs = [
+        replace(one, problem=replace(problem, law=one.problem.law)) for one in candidates(_of_one(problem), name)
+    ]
+    if problem.steps > _MOST_TOTALS or isinstance(problem.window, Cumulative):
+        return designs
+    for one in candidates(_of_one(replace(problem, window=Cumulative())), name):
+        # A vector of joint noise is read as it is, and not by differences.
+        if isinstance(one.shape, Series) and one.problem.law not in JOINT:
+            parameters = {**one.parameters, "measured": "totals"}
+            designs.append(replace(one, problem=problem, shape=FromTotals(one.shape.map), parameters=parameters))
+    return designs
+
+
+def _of_one(problem: Problem) -> Problem:
+    """The problem that strategies are asked in the place of one of occurrences: what moves one is what moves all."""
+    one, most = problem_of_one(problem)
+    return replace(one, noise_per_unit=problem.noise_per_unit * most)
 
 
 def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[StepDesign]:

@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 
 from dpwindows.ask.counting_rule import LOST, CountingRule
+from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.events import EventColumns
+from dpwindows.count.query.wanted import MOST_IN_A_ROW
 from dpwindows.errors import InputError
 from tests.brute_force import (
     any_window,
     cumulative,
     first_occurrences,
     losers,
+    occurrences,
     once_a_step,
     rolling,
     rolling_in_first_runs,
@@ -36,6 +39,11 @@ def counting(put: Put, log: Log, directory: Path, request: pytest.FixtureRequest
     return partial(count_events, place.source, columns, log.timeline, **where)
 
 
+def summed(events: list[tuple[Any, int, int]]) -> list[tuple[Any, int, int]]:
+    """The events with as many occurrences as one row may add to a sum."""
+    return [(item, step, min(count, MOST_IN_A_ROW)) for item, step, count in events]
+
+
 @pytest.mark.quick(12)
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
 @pytest.mark.parametrize("put", ENGINES)
@@ -45,8 +53,9 @@ def test_every_engine_counts_as_the_definition_says(
     # To compile queries takes longer than to count a few rows, so Spark does so for every fourth log.
     if put is in_spark and log in LOGS[::4]:
         request.getfixturevalue("spark_of_users")
-    answers = counting(put, log, tmp_path, request)(THRESHOLDS)
+    answers = counting(put, log, tmp_path, request)([OCCURRENCES, *THRESHOLDS])
     steps = log.timeline.steps
+    assert answers.windows(OCCURRENCES, 1, steps, 1, steps).tolist() == occurrences(summed(log.events), steps)
     assert sum(map(sum, log.windows[1])) > 0
     for k in THRESHOLDS:
         assert answers.windows(k, 1, steps, 1, steps).tolist() == log.windows[k]
@@ -100,10 +109,27 @@ def test_every_engine_enforces_what_counts(
     log = RULED[place]
     count, steps = counting(put, log, tmp_path, request), log.timeline.steps
     for rule in RULES:
-        answers = count([1, 2, 3], rule=rule)
+        answers = count([OCCURRENCES, 1, 2, 3], rule=rule)
         assert answers.rule == rule
+        own = held(place, rule.distinct_steps, rule.max_occurrences)
+        assert answers.windows(OCCURRENCES, 1, steps, 1, steps).tolist() == occurrences(summed(own), steps)
         for k in (1, 2, 3):
             assert answers.windows(k, 1, steps, 1, steps).tolist() == windows(place, k, rule)
+
+
+@pytest.mark.parametrize("others", [[], [1]], ids=str)
+@pytest.mark.parametrize("place", range(2), ids=lambda place: RULED[place].name)
+@pytest.mark.parametrize("put", ENGINES)
+def test_every_engine_counts_occurrences_alone_and_beside_distinct_items(
+    put: Put, place: int, others: list[int], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """No look at the items is needed then, or only one at the row before."""
+    log = RULED[place]
+    steps = log.timeline.steps
+    answers = counting(put, log, tmp_path, request)([OCCURRENCES, *others])
+    assert answers.windows(OCCURRENCES, 1, steps, 1, steps).tolist() == occurrences(summed(log.events), steps)
+    for k in others:
+        assert answers.windows(k, 1, steps, 1, steps).tolist() == log.windows[k]
 
 
 @pytest.mark.quick(3)

@@ -14,10 +14,11 @@ import pytest
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.groups import Grouping, grouping
+from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
-from tests.brute_force import any_window, once_a_step
+from tests.brute_force import any_window, occurrences, once_a_step
 from tests.count.engines.logs import ENGINES, Place, Put, in_duckdb, in_sqlite
 from tests.counting import count_groups
 from tests.grouped_logs import Row, grouped_events
@@ -73,7 +74,8 @@ def require_as_defined(
 ) -> None:
     """Every window of every group is what the definition says."""
     columns = EventColumns("item", "time", "n" if weighted else None, grouping=asked)
-    answers = count_groups(columns=columns, timeline=TIMELINE, thresholds=thresholds, rule=rule, **vars(place))
+    asked_for = [OCCURRENCES, *thresholds]
+    answers = count_groups(columns=columns, timeline=TIMELINE, thresholds=asked_for, rule=rule, **vars(place))
     places = {"country": 0, "store": 1}
     read = [
         (item, time, count if weighted else 1, tuple(values[places[name]] for name in asked.names))
@@ -86,6 +88,8 @@ def require_as_defined(
     assert any(expected.values())
     for cell, key in cells:
         events = once_a_step(expected[key]) if rule.distinct_steps else expected[key]
+        expected_occurrences = occurrences(events, STEPS)
+        assert answers.group(cell).windows(OCCURRENCES, 1, STEPS, 1, STEPS).tolist() == expected_occurrences, key
         for k in thresholds:
             assert answers.group(cell).windows(k, 1, STEPS, 1, STEPS).tolist() == any_window(events, k, STEPS), key
 

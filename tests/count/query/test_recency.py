@@ -140,7 +140,7 @@ def test_the_query_is_standard_sql(weighted: bool) -> None:
     [
         ([], "at least one threshold"),
         ([0], "at least 1, got 0"),
-        ([2, -1], "at least 1, got -1"),
+        ([2, -2], "at least 1, got -2"),
         ([1.5], "whole number of at least 1, got 1.5"),
         ([True], "whole number of at least 1, got True"),
         ([2**62], r"below 2\*\*31"),

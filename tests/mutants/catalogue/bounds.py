@@ -17,13 +17,14 @@ PERIODS = "tests/kernel/families/test_periods.py::"
 PAPER = "tests/strategies/test_paper.py::"
 KERNEL = "tests/kernel/test_measure.py::"
 AUDIT_ENCODING = "tests/audit/test_encoding.py::"
+OCCURRENCES = "tests/kernel/test_occurrences.py::test_"
 CELLS = "tests/kernel/test_every_cell.py::test_every_strategy_in_every_cell"
 
 MUTANTS = [
     Mutant(
         "A problem may have thresholds below 1, and bounds add them up.",
         "kernel/problem.py",
-        "type(k) is int and k >= 1 for k",
+        "type(k) is int and k >= lowest for k",
         "type(k) is int for k",
         "tests/kernel/test_problem.py::test_thresholds_are_whole_numbers_from_1_in_ascending_order",
     ),
@@ -511,6 +512,59 @@ MUTANTS = [
         "(problem.thresholds, problem.law, groups, problem.rule)",
         "(problem.thresholds, problem.law, groups, inner.rule)",
         "tests/kernel/families/test_grouped_steps.py::test_grouped_steps_are_certified_for_the_occurrences_that_count_only",
+    ),
+    Mutant(
+        "Many occurrences of an item are charged for as many squares, and not for the square of their sum.",
+        "kernel/occurrences.py",
+        "bound * most**power",
+        "bound * most",
+        f"{OCCURRENCES}many_times_one_change",
+    ),
+    Mutant(
+        "An item that changes is charged for the occurrences that leave, and not for those that come.",
+        "kernel/occurrences.py",
+        "return one, (most or 1) * (1 + formal)",
+        "return one, most or 1",
+        f"{OCCURRENCES}no_neighbour_moves_occurrences_by_more_than_is_certified"
+        "[item-2-False-rolling:2-discrete Laplace]",
+    ),
+    Mutant(
+        "Cumulative counts of occurrences are charged for one of an item, where the rule lets more count.",
+        "kernel/occurrences.py",
+        "rule=CountingRule(max_occurrences=1)), most or 1",
+        "rule=CountingRule(max_occurrences=1)), 1",
+        f"{OCCURRENCES}no_neighbour_moves_occurrences_by_more_than_is_certified"
+        "[item-add-remove-3-False-cumulative-discrete Laplace]",
+    ),
+    Mutant(
+        "Tumbling counts of occurrences are charged for an item that changes as for one that comes.",
+        "kernel/occurrences.py",
+        "whole = ItemAddRemove() if isinstance(unit, EventLevel) else unit",
+        "whole = ItemAddRemove()",
+        f"{OCCURRENCES}no_neighbour_moves_occurrences_by_more_than_is_certified"
+        "[item-2-False-tumbling:2-discrete Laplace]",
+    ),
+    Mutant(
+        "Occurrences of items that may occur any number of times are charged for one.",
+        "kernel/occurrences.py",
+        "(most is None or not isinstance(unit, ItemLevel | ItemAddRemove))",
+        "False",
+        f"{OCCURRENCES}occurrences_of_items_without_a_limit_have_no_bound",
+    ),
+    Mutant(
+        "Rules about items are asked about occurrences, which they take for a number of runs.",
+        "kernel/rules.py",
+        "if case.problem.counts_occurrences or not bounds",
+        "if not bounds",
+        f"{OCCURRENCES}no_rule_about_items_is_asked_about_occurrences",
+    ),
+    Mutant(
+        "Occurrences of one row are cut where items are told apart, by the largest k.",
+        "count/query/wanted.py",
+        "if OCCURRENCES in self.thresholds:",
+        "if OCCURRENCES in self.thresholds[1:]:",
+        "tests/count/engines/test_conformance.py"
+        "::test_every_engine_counts_occurrences_alone_and_beside_distinct_items[in_duckdb-zoned days-[1]]",
     ),
     Mutant(
         "An item starts to be counted once in each window begun; the last one is not charged.",

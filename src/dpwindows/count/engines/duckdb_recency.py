@@ -23,7 +23,15 @@ from collections.abc import Sequence
 
 import duckdb
 
-from dpwindows.count.query.recency import Occurrences, move_signs, rows_back, sum_steps_back_sql, summed_sql
+from dpwindows.ask.queries import OCCURRENCES
+from dpwindows.count.query.recency import (
+    Occurrences,
+    is_held,
+    move_signs,
+    rows_back,
+    sum_steps_back_sql,
+    summed_sql,
+)
 
 _MARK = "dpwindows found rows out of order"
 # With offsets beyond its vectors of 2048 rows DuckDB gathers all rows first; a sum of up to k counts a row stops
@@ -41,25 +49,28 @@ def in_order_sql(
     `is_out_of_order` says so, the reason is that rows came out of order or that two items have the same hash, and no
     count was made.
     """
-    weighted = events.weighted and tuple(thresholds) != (1,)
-    if max(thresholds) > (_MOST_SUMMED if weighted else _FARTHEST):
+    weighted, held = events.weighted and max(thresholds) > 1, is_held(events, thresholds)
+    # Occurrences alone need no order.
+    if max(thresholds) > (_MOST_SUMMED if weighted else _FARTHEST) or max(thresholds) == OCCURRENCES:
         return None
     code = "hash(item) AS code, item" if hashed else "item AS code"
     count = f", least(count, {max(thresholds)}) AS occurrences" if weighted else ""
+    count += ", count" * held
     before = f"""{events.before}in_order AS (
     SELECT * FROM (SELECT {code}, step{count} FROM {events.relation}) ORDER BY code, step
 ),
-placed AS ({_placed_sql("code, step" + ", occurrences" * weighted, hashed)}),
+placed AS ({_placed_sql("code, step" + ", occurrences" * weighted + ", count" * held, hashed)}),
 """
     if weighted:
-        moved = f"near AS ({_near_sql(thresholds)}),\nmoved AS ({_moved_sql(thresholds)})"
-        return f"\nWITH {before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
+        moved = f"near AS ({_near_sql(thresholds, held)}),\nmoved AS ({_moved_sql(thresholds, held)})"
+        return f"\nWITH {before}{moved},\n{summed_sql('moved', move_signs(thresholds), held=held)}"
     # b rows back is the same item if the code is the same.
     lags = ", ".join(
         f"CASE WHEN NOT first AND lag(code, {back}) OVER () = code THEN lag(step, {back}) OVER () END AS back_{back}"
         for back in rows_back(thresholds)
     )
-    return sum_steps_back_sql(before, f"SELECT step, {lags} FROM placed", thresholds, span, reach)
+    looked_up = f"SELECT step{', count' * held}, {lags} FROM placed"
+    return sum_steps_back_sql(before, looked_up, thresholds, span, reach, held=held)
 
 
 def is_out_of_order(error: duckdb.Error) -> bool:
@@ -77,17 +88,18 @@ def _placed_sql(kept: str, hashed: bool) -> str:
     FROM in_order"""
 
 
-def _near_sql(thresholds: Sequence[int]) -> str:
+def _near_sql(thresholds: Sequence[int], held: bool) -> str:
     """Each row with the rows before it that may hold its recencies, numbered from 0 for itself."""
     lags = "".join(
         f", lag({name}, {back}) OVER () AS {name}_{back}"
         for back in range(1, max(thresholds) + 1)
         for name in ("step", "occurrences", "first")
     )
-    return f"SELECT step AS step_0, occurrences AS occurrences_0, first AS first_0{lags} FROM placed"
+    own = "step AS step_0, occurrences AS occurrences_0, first AS first_0"
+    return f"SELECT {own}{', count' * held}{lags} FROM placed"
 
 
-def _moved_sql(thresholds: Sequence[int]) -> str:
+def _moved_sql(thresholds: Sequence[int], held: bool) -> str:
     """The relation `moved` of `recency.moved_sql`, but for the item.
 
     The k-th most recent occurrence after a row lies in the latest row from which the counts up to this one add up to
@@ -96,8 +108,9 @@ def _moved_sql(thresholds: Sequence[int]) -> str:
     moves = ", ".join(
         f"{_recency(k, 0)} AS recency_{k}, CASE WHEN NOT first_0 THEN {_recency(k, 1)} END AS before_{k}"
         for k in thresholds
+        if k != OCCURRENCES
     )
-    return f"SELECT step_0 AS step, {moves} FROM near"
+    return f"SELECT step_0 AS step{', count' * held}, {moves} FROM near"
 
 
 def _recency(k: int, latest: int) -> str:

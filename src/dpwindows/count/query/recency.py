@@ -6,6 +6,9 @@ changes only at steps in which u occurs. The query sorts the events of each item
 adds up over all items the signed counts delta_k(step, recency): an item whose recency changes from r' to r at step s
 counts -1 at (s, r') and +1 at (s, r), where a recency of 0 does not count.
 
+Occurrences themselves are counted as if each were of an item of its own, under the threshold `OCCURRENCES`: one in step
+s counts +1 at (s, s) and never leaves, so that the sums that give CountAtLeast_k(a, t) give the occurrences in [a, t].
+
 The SQL is standard (window functions, GROUPING SETS) and is the specification of the count: DuckDB, Spark SQL and
 PostgreSQL read it alike. It passes over the events once, for all thresholds.
 """
@@ -14,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from dpwindows.ask.queries import OCCURRENCES
 
 
 class Occurrences(NamedTuple):
@@ -44,28 +49,34 @@ def recency_sql(
     steps holds either, and windows since the beginning hold both. Fewer recencies are fewer rows; what is left as it
     is does no harm.
     """
-    if events.weighted and tuple(thresholds) != (1,):
+    held = is_held(events, thresholds)
+    if events.weighted and max(thresholds) > 1:
         moved = moved_sql(events.relation, thresholds)
-        return f"\nWITH {events.before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
+        return f"\nWITH {events.before}{moved},\n{summed_sql('moved', move_signs(thresholds), held=held)}"
     order = "(PARTITION BY item ORDER BY step)"
-    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
-    looked_up = f"SELECT step, {lags} FROM {events.relation} AS events"
-    return sum_steps_back_sql(events.before, looked_up, thresholds, span, reach)
+    lags = "".join(f", lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
+    looked_up = f"SELECT step{', count' * held}{lags} FROM {events.relation} AS events"
+    return sum_steps_back_sql(events.before, looked_up, thresholds, span, reach, held=held)
+
+
+def is_held(events: Occurrences, thresholds: Sequence[int]) -> bool:
+    """Whether the column count is added up, for occurrences."""
+    return events.weighted and OCCURRENCES in thresholds
 
 
 def rows_back(thresholds: Sequence[int]) -> list[int]:
     """How many rows back the steps lie that the thresholds need where a row is one occurrence, ascending from 1."""
-    return sorted({back for k in thresholds for back in (k - 1, k)} - {0})
+    return sorted({back for k in thresholds if k != OCCURRENCES for back in (k - 1, k)} - {0})
 
 
 def sum_steps_back_sql(
-    before: str, occurrences: str, thresholds: Sequence[int], span: int | None, reach: int | None
+    before: str, occurrences: str, thresholds: Sequence[int], span: int | None, reach: int | None, *, held: bool
 ) -> str:
     """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
 
     `occurrences` is a query with the columns step and, for each b in `rows_back(thresholds)`, back_b: the step b rows
-    back of the same item, null if there is none. It may use the common table expressions `before`, each of which ends
-    with a comma.
+    back of the same item, null if there is none; and count, if that is `held`. It may use the common table expressions
+    `before`, each of which ends with a comma.
 
     The row of an occurrence moves the recency from the step k rows back to the step k - 1 rows back. Where an item
     occurs several times in one step the moves are made one after the other at that step, and their sum is the move
@@ -75,21 +86,23 @@ def sum_steps_back_sql(
     if span is not None:
         far = f" WHEN back_{{b}} < step - {reach} AND step % {span} > {reach} THEN step - {reach}"
         far = "" if reach is None else far
-        near = ", ".join(
-            f"CASE WHEN back_{b} <= step - step % {span} THEN NULL{far.format(b=b)} ELSE back_{b} END AS back_{b}"
+        near = "".join(
+            f", CASE WHEN back_{b} <= step - step % {span} THEN NULL{far.format(b=b)} ELSE back_{b} END AS back_{b}"
             for b in backs
         )
-        occurrences = f"SELECT step, {near} FROM ({occurrences}) AS looked_up"
-    moves = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
+        occurrences = f"SELECT step{', count' * held}{near} FROM ({occurrences}) AS looked_up"
+    moves = [(back, k, sign) for k in thresholds if k != OCCURRENCES for back, sign in ((k - 1, 1), (k, -1))]
     signs = [(f"back_{back}" if back else "step", k, sign) for back, k, sign in moves]
-    counted = summed_sql("occurrences", signs, merged=span is None)
+    signs += [("step", OCCURRENCES, 1)] if OCCURRENCES in thresholds else []
+    counted = summed_sql("occurrences", signs, merged=span is None, held=held)
     return f"\nWITH {before}occurrences AS ({occurrences}),\n{counted}"
 
 
-def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: bool = True) -> str:
+def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: bool = True, held: bool = False) -> str:
     """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added.
 
-    A column may be `step` itself. Unless `merged`, the counts of one (k, step, recency) may be in several rows.
+    A column may be `step` itself. Unless `merged`, the counts of one (k, step, recency) may be in several rows. Where
+    the column count is `held`, occurrences are its sum.
     """
     columns = [column for column in dict.fromkeys(column for column, _, _ in signs) if column != "step"]
     places = {"step": -1} | {column: place for place, column in enumerate(columns)}
@@ -99,12 +112,17 @@ def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: 
     listed = " UNION ALL ".join(
         f"SELECT {places[column]} AS place, {k} AS k, {sign} AS sign" for column, k, sign in signs
     )
-    delta, added = "CAST(sign * rows_counted AS BIGINT)", ""
+    place, recency = (f"CASE {which} ELSE -1 END", f"CASE {found} ELSE step END") if columns else ("-1", "step")
+    moved, own = "sign * rows_counted", ""
+    if held:
+        own = ", sum(count) AS occurrences_held"
+        moved = f"CASE WHEN k = {OCCURRENCES} THEN occurrences_held ELSE {moved} END"
+    delta, added = f"CAST({moved} AS BIGINT)", ""
     if merged:
-        delta = "CAST(sum(sign * rows_counted) AS BIGINT)"
-        added = "\nGROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"
+        delta = f"CAST(sum({moved}) AS BIGINT)"
+        added = f"\nGROUP BY k, step, recency HAVING sum({moved}) <> 0"
     return f"""counted AS (
-    SELECT CASE {which} ELSE -1 END AS place, step, CASE {found} ELSE step END AS recency, count(*) AS rows_counted
+    SELECT {place} AS place, step, {recency} AS recency, count(*) AS rows_counted{own}
     FROM {relation} GROUP BY GROUPING SETS ({sets})
 ),
 signs AS ({listed})
@@ -116,12 +134,13 @@ WHERE recency IS NOT NULL{added}"""
 def moved_sql(events: str, thresholds: Sequence[int]) -> str:
     """Common table expressions, the last of them `moved`, where a row may be several occurrences.
 
-    Its columns are item, step and, for each threshold k, recency_k and before_k: the item's recency after this row and
+    Its columns are item, step, count and, for each threshold k, recency_k and before_k: its recency after this row and
     after its row before, null for none. Occurrences are numbered, and looked up k - 1 numbers back: `numbered` is the
     running number of the last occurrence of a row. More than max(k) occurrences in one row are as good as max(k). Rows
     of one step come in any order; only the sum of their moves matters, as in `sum_steps_back_sql`.
     """
     order, most = "(PARTITION BY item ORDER BY numbered", max(thresholds)
+    thresholds = [k for k in thresholds if k != OCCURRENCES]
     recencies = ", ".join(
         f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
         f"AND CURRENT ROW) END AS recency_{k}"
@@ -129,17 +148,21 @@ def moved_sql(events: str, thresholds: Sequence[int]) -> str:
     )
     befores = ", ".join(f"recency_{k}, lag(recency_{k}) OVER {order}) AS before_{k}" for k in thresholds)
     return f"""capped AS (
-    SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
+    SELECT item, step, count, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences
+    FROM {events} AS events
 ),
 running AS (
-    SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
-        AS numbered
+    SELECT item, step, count, CAST(
+        sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT
+    ) AS numbered
     FROM capped
 ),
-reached AS (SELECT item, step, numbered, {recencies} FROM running),
-moved AS (SELECT item, step, {befores} FROM reached)"""
+reached AS (SELECT item, step, count, numbered, {recencies} FROM running),
+moved AS (SELECT item, step, count, {befores} FROM reached)"""
 
 
 def move_signs(thresholds: Sequence[int]) -> list[tuple[str, int, int]]:
     """What `summed_sql` adds up of `moved`: at its step a row reaches one recency and leaves another."""
-    return [(f"{column}_{k}", k, sign) for k in thresholds for column, sign in (("recency", 1), ("before", -1))]
+    reached = [k for k in thresholds if k != OCCURRENCES]
+    signs = [(f"{column}_{k}", k, sign) for k in reached for column, sign in (("recency", 1), ("before", -1))]
+    return signs + ([("step", OCCURRENCES, 1)] if OCCURRENCES in thresholds else [])

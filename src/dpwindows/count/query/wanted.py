@@ -11,9 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
+from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.count.query.first_runs import Series, first_runs_sql
 from dpwindows.count.query.recency import Occurrences, recency_sql
 from dpwindows.errors import InputError
+
+MOST_IN_A_ROW = 2**31 - 1
+"""A row stands for at most this many occurrences where these are added up: sums of fewer than 2^32 rows fit 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Wanted:
     """The signed counts to find, of the occurrences that `rule` lets count.
 
     Attributes:
-        thresholds: whole numbers k from 1 to 2^31 - 1, in any order; kept distinct and ascending.
+        thresholds: whole numbers k from 1 to 2^31 - 1, in any order, and `OCCURRENCES`; kept distinct and ascending.
         rule: which occurrences of an item count.
         series: where the rule bounds runs, the rolling counts to find: pairs of a threshold and a length below the
             number of steps, in any order; kept distinct and ascending.
@@ -49,7 +53,7 @@ class Wanted:
         if not every:
             raise InputError("at least one threshold k is needed")
         for k in every:
-            if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            if isinstance(k, bool) or not isinstance(k, int | np.integer) or (k < 1 and k != OCCURRENCES):
                 raise InputError(f"a threshold k must be a whole number of at least 1, got {k!r}")
         # Running numbers, at most k times the rows of an item, must fit 64 bits.
         if max(every) >= 2**31:
@@ -60,6 +64,8 @@ class Wanted:
     @property
     def cap(self) -> int:
         """More occurrences than this in one row are as good as this many."""
+        if OCCURRENCES in self.thresholds:
+            return MOST_IN_A_ROW
         # One more than is allowed is something lost.
         most = (self.rule.max_occurrences or 0) + self.loss
         return max(*self.thresholds, *(k for k, _ in self.series), most, 1)

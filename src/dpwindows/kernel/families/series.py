@@ -13,7 +13,7 @@ from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.queries import Cumulative, LostItems, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.kernel.accounting import JOINT
-from dpwindows.kernel.designs import StepAnswers, StepShape
+from dpwindows.kernel.designs import Shape, StepAnswers, StepShape
 from dpwindows.kernel.families.lines import count_moved
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
 from dpwindows.kernel.rules import Case
@@ -64,6 +64,39 @@ class Series(StepShape):
     ) -> tuple[IntArray, Memory]:
         measured, after = self.causal.encode_step(answers.step, _newest(window, answers, k), memory)
         return measured.ravel(), after
+
+
+@dataclass(frozen=True)
+class FromTotals(Shape):
+    """Occurrences of any family, as differences of cumulative counts, which are measured in place of its windows.
+
+    That serves occurrences alone: an item that is counted in two windows is counted once in both together.
+    """
+
+    map: IntegerMap
+
+    @property
+    def measured(self) -> IntegerMap:
+        """Rules are declared for maps along time."""
+        return self.map
+
+    def measures(self, window: WindowFamily) -> WindowFamily:
+        """Cumulative counts, whatever they are for."""
+        return Cumulative()
+
+    def is_for(self, case: Case) -> bool:
+        """What is certified are the windows measured."""
+        return isinstance(case.problem.window, Cumulative)
+
+    def moved(self, case: Case) -> int:
+        """As for a series."""
+        return Series(self.map).moved(case)
+
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        return self.map.rows(steps)
+
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        return self.map.encode(answers.cumulative(k))
 
 
 def _newest(window: WindowFamily, answers: StepAnswers, k: int) -> IntArray:

@@ -73,11 +73,15 @@ class Known:
 
 @dataclass(frozen=True)
 class Family:
-    """One window family with the smoothed counts of each threshold, and of exactly k where no more is known."""
+    """One window family with the smoothed counts of each threshold, and of exactly k where no more is known.
+
+    Or with the estimates of its occurrences.
+    """
 
     known: Known
     at_least: dict[int, Smoothed]
     exact: dict[int, Smoothed]
+    occurrences: FloatArray | None = None
 
 
 def known_of(plan: Planned, allotment: Allotment) -> Known:
@@ -97,7 +101,7 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
     size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
     found: dict[int, FloatArray | None] = {}
     traced = {}
-    for k in measurement.design.problem.thresholds:
+    for k in () if allotment.query.counts_occurrences else measurement.design.problem.thresholds:
         design = measurement.design.at(k)
         if id(design) not in found:
             # A biased decoder is no linear map of its noise.
@@ -132,6 +136,8 @@ def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:
 
     Exactly k, where at least k or k + 1 is known, is told by at-least counts.
     """
+    if known.allotment.query.counts_occurrences:
+        return Family(known, {}, {}, *estimates)
     measured = dict(zip(known.asked, estimates, strict=True))
     at_least = {k: values for (kind, k), values in measured.items() if kind == "at_least"}
     exact = {k: values for (kind, k), values in measured.items() if kind == "exactly"}

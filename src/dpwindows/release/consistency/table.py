@@ -3,7 +3,8 @@
 Its numbers obey what holds for the counts of any log. They are whole and none is below 0. A window counts no less than
 a window in it, whatever their families. At least k + 1 is no more than at least k, and exactly k is their difference.
 A window's count of at least i + j - 1 is no more than its first part's of at least i plus the rest's of at least j.
-For distinct items, what a step adds to a window it adds to every shorter window that ends there.
+For distinct items, what a step adds to a window it adds to every shorter window that ends there. Occurrences of a
+window are the sum of those of its steps, and no fewer than its items.
 
 How it is made: estimates are smoothed as far as that is known to help (`smoothing`); windows in several families get
 one number, by their errors; then families are taken by their errors, least first, and each is held within what those
@@ -26,6 +27,7 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
 from dpwindows.release.consistency.families import Family, Known, family_of, known_of
+from dpwindows.release.consistency.occurrences import Occurrences, fit_occurrences
 from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start
 from dpwindows.release.consistency.series import Series, finder, lower_to_overlaps, lower_to_sums, raise_parts
 from dpwindows.release.consistency.smoothing import Smoothed
@@ -43,7 +45,7 @@ _REACH, _BEYOND = 5, 100
 # How many rounds any windows are bent in: many where exact families and inexact ones have to agree.
 _BENDS_ALONE, _BENDS = 30, 300
 
-Table = Band | Series
+Table = Band | Series | Occurrences
 
 
 def consistent_counts(
@@ -78,6 +80,8 @@ def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
     raise_parts([(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1])
     order = [tables[at] for at in np.argsort(errors, kind="stable")]
     order.sort(key=lambda table: table.is_exact)
+    held = fit_occurrences(families, steps)
+    order = order if held is None else [held, *order]
     _agree(order)
     _share_exact([table for table in order if isinstance(table, Series) and table.is_exact])
     for at, table in enumerate(order):
@@ -210,6 +214,8 @@ def _rolling_length(known: Known) -> int | None:
 def _agree(order: Sequence[Table]) -> None:
     """Hold each table within what those before it say: windows in its windows, and windows that hold them."""
     for at, table in enumerate(order):
+        if isinstance(table, Occurrences):
+            continue
         before = order[:at]
         values = table.values
         np.maximum(values, 0, out=values)
@@ -217,12 +223,14 @@ def _agree(order: Sequence[Table]) -> None:
             continue
         first, last = table.windows()
         for other in before:
+            if isinstance(other, Occurrences):
+                continue
             if other.k >= table.k and not other.is_exact and not table.is_exact:
                 np.maximum(values, other.largest_within(first, last).astype(values.dtype), out=values)
         _hold_below(table, before)
 
 
-def _hold_below(table: Table, others: Sequence[Table]) -> None:
+def _hold_below(table: Band | Series, others: Sequence[Table]) -> None:
     """Lower a table to the windows that hold its own, with thresholds no larger; a series to its own windows, too."""
     values, (first, last) = table.values, table.windows()
     for other in others:
@@ -249,10 +257,12 @@ def _make_whole(table: Table, before: Sequence[Table]) -> None:
 
     The log's counts are no more than those of more exact windows that hold a window, which are whole already.
     """
+    if isinstance(table, Occurrences):
+        return
     if isinstance(table, Series):
         table.values = np.rint(table.values).astype(np.int64)
     elif table.k == 1:
-        around = [one for one in before if isinstance(one, Series) and one.k == 1 and not one.is_exact]
+        around = [one for one in before if not isinstance(one, Band) and one.k <= 1 and not one.is_exact]
         most = reduce(np.minimum, (one.least_around(*table.windows()) for one in around)) if around else None
         table.values = whole_distinct(table.values, table.weights, most)
     else:
@@ -264,23 +274,26 @@ def _lower(order: Sequence[Table]) -> None:
     """Lower whole numbers until they are no more than parts and overlaps allow; what was monotone stays so."""
     bands = [table for table in order if isinstance(table, Band)]
     series = [table for table in order if isinstance(table, Series) and not table.is_exact]
-    thresholds = sorted({band.k for band in bands} | {one.k for one in series})
+    mended: list[Band | Series] = [*bands, *series]
+    thresholds = sorted({one.k for one in mended})
     parts = [*series, *(band.of_length(n) for band in bands for n in range(1, band.longest + 1) if series)]
     changed = True
     while changed:
-        before = [table.values.copy() for table in order]
+        before = [table.values.copy() for table in mended]
         if any(band.k > 1 for band in bands):
             lower_to_parts(bands)
         if series:
             lower_to_sums(series, parts, thresholds)
             lower_to_overlaps([one for one in series if one.k == 1], [part for part in parts if part.k == 1])
         for table in order:
-            if not (isinstance(table, Band) and table.k == 1):
+            if not (isinstance(table, Occurrences) or (isinstance(table, Band) and table.k == 1)):
                 _hold_below(table, order)
-        changed = any(not np.array_equal(old, table.values) for old, table in zip(before, order, strict=True))
+        changed = any(not np.array_equal(old, table.values) for old, table in zip(before, mended, strict=True))
 
 
 def _read(at: int, family: Family, kind: str, k: int, tables: Sequence[Table]) -> IntArray:
+    if kind == "occurrences":
+        return next(one for one in tables if isinstance(one, Occurrences)).least_around(*family.known.windows)
     if kind == "exactly" and k in family.exact:
         return next(t.values for t in tables if isinstance(t, Series) and t.exact_of == at and t.k == k)
     found = _at_least(family, k, tables)

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.ask.windows import longest_window
+from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.any_limits import any_limit
 from dpwindows.strategies.search.dual import (
@@ -39,6 +39,8 @@ from dpwindows.strategies.search.spectrum import grid_size, interval_weights, pa
 
 # Horizons up to which T x T matrices are used, and how often the weights of random histories are improved.
 _DENSE, _AVERAGED = 400, 12
+# Those up to which the windows that hold two steps are counted.
+_TOGETHER = 1024
 # The longest stretch that random histories are told apart in by one matrix, and weights that are left out.
 _WIDE, _NEGLIGIBLE = 1024, 1e-3
 # Of rolling windows this long few lie in the range that is worked out at once.
@@ -63,6 +65,30 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
         return jointly
     squared = _square_over_blocks(steps, lambda size: limit(window, k, unit, size) or 0.0)
     return max(jointly or 0.0, math.sqrt(squared / steps))
+
+
+@lru_cache(maxsize=32)
+def occurrences_limit(window: WindowFamily, unit: Unit, steps: int) -> float | None:
+    """The same for occurrences, of which one item has at most one; None on long ranges. N of them err N times as much.
+
+    One that comes in step t changes the windows that hold t, `g_t`. With a step drawn at random `E[g g'] = G'G / T`,
+    the rows of G being these; for an item that changes, from one step to another drawn apart, it is twice that less the
+    means. The trace of the root is the sum of the singular values of G, the roots of the eigenvalues of `G G'`: how
+    many windows hold both of two steps.
+    """
+    if steps > _TOGETHER:
+        return None
+    first, last = window_steps(window, steps)
+    held = np.zeros((steps, steps))
+    np.add.at(held, (first - 1, last - 1), 1.0)
+    both = np.triu(held.cumsum(axis=0)[:, ::-1].cumsum(axis=1)[:, ::-1])
+    both += np.triu(both, 1).T
+    spread = both / steps
+    if isinstance(unit, ItemLevel):
+        centred = spread - spread.mean(axis=0)
+        spread = 2 * (centred - centred.mean(axis=1, keepdims=True))
+    values = np.linalg.eigvalsh(spread)
+    return float(np.sqrt(np.maximum(values, 0.0)).sum() / math.sqrt(len(first))) * (1 - 1e-9)
 
 
 def _square_over_blocks(steps: int, bound: Callable[[int], float]) -> float:

@@ -148,6 +148,14 @@ def test_a_guess_names_its_rivals() -> None:
     assert check_events(start_and_end(), LogOptions()).evidence["--time"].rivals == ("stoptime",)
 
 
+def test_what_cannot_be_read_whole_is_judged_by_its_first_rows() -> None:
+    rows = [{"user": n % 90, "at": str(at), "note": "x" if n < 1500 else {"y": n}} for n, at in enumerate(hours(2000))]
+    Path("log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = check_events("log.jsonl", LogOptions())
+    assert (found.columns.item, found.look.rows) == ("user", 2000)
+    assert "all of the first 1,000 rows have a value" in found.evidence["--item"].evidence
+
+
 def test_what_is_given_is_not_asked_for() -> None:
     options = LogOptions(item="LacticAcid", time="Complete Timestamp")
     found = check_events(case_and_measurements(), options)

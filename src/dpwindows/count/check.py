@@ -353,7 +353,7 @@ def _notes(seen: Look, columns: EventColumns, timeline: Timeline | None) -> Iter
         )
     for group in seen.groups:
         if group.others:
-            shown = ", ".join(f"{text!r} ({counted(rows, 'row')})" for text, rows in group.others)
+            shown = ", ".join(f"{text!r} ({counted(rows, 'row')})" for text, rows in group.others[:5])
             share = percent(group.other_rows / seen.rows)
             yield f"{share} of the rows are ignored, as their {group.column!r} is not on its list: {shown}"
 

@@ -70,7 +70,7 @@ _MEASURED = re.compile(r"[+-]?[0-9]*[.,]([0-9]*[1-9][0-9]*)(e[+-]?[0-9]+)?", re.
 
 @dataclass(frozen=True)
 class Profile:
-    """What one column holds in `rows` rows, of the whole log or of its first ones.
+    """What one column holds in `rows` rows: those of the whole log, or else its first ones.
 
     `filled` counts the rows with a value and `distinct` about how many different ones there are. `formats` pairs each
     format that its first times fit, the likeliest first, with the number of values in all rows that it does not read.
@@ -85,6 +85,7 @@ class Profile:
     formats: tuple[tuple[str, int], ...]
     example: str
     unfit: bool
+    whole: bool
     words: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,7 +133,9 @@ class Profile:
     @property
     def evidence(self) -> str:
         """What is in it, such as `99.3% of rows have a value, such as 'N14228'`."""
-        have = "every row has" if self.filled == self.rows else f"{percent(self.share)} of rows have"
+        rows = "rows" if self.whole else f"the first {self.rows:,} rows"
+        every = "every row has" if self.whole else f"all of {rows} have"
+        have = every if self.filled == self.rows else f"{percent(self.share)} of {rows} have"
         return f"{have} a value, such as {self.example!r}"
 
 
@@ -180,7 +183,7 @@ def guess_item(profiles: Mapping[str, Profile], time: str) -> Guess:
     varied = [one for one in others if one.distinct > 1 or one.rows < 50]
     likely = sorted(varied, key=lambda one: (one.item_rank, one.share), reverse=True)
     if not likely:
-        columns = ", ".join(profiles)
+        columns = ", ".join(filter(None, profiles))
         raise InputError(f"no column looks like one of items: name it with --item; the columns are {columns}")
     best = likely[0]
     tied = [one for one in likely if one.item_rank == best.item_rank]
@@ -224,7 +227,7 @@ def _ask(role: str, likely: Sequence[Profile]) -> NoReturn:
 
 def _ask_for_times(others: Sequence[Profile]) -> NoReturn:
     numbers = [one for one in others if one.formats and one.named_as_time == 2]
-    columns = ", ".join(one.name for one in others)
+    columns = ", ".join(one.name for one in others if one.name)
     said = f"no column looks like one of times: name it with --time; the columns are {columns}"
     if numbers:
         shown = ", ".join(f"{one.name!r} (such as {one.example!r})" for one in numbers[:_MOST_SHOWN])
@@ -245,18 +248,18 @@ def profiles_of(source: str, sample: Sample, table: str | None, settings: Engine
         EngineError: the engine failed.
     """
     formats = {name: formats_of(values, sample.kinds[name]) for name, values in sample.values.items()}
-    present = {name: [value for value in values if value is not None] for name, values in sample.values.items()}
+    present = {name: _without_placeholders(values) for name, values in sample.values.items()}
     names = [
         name
         for name in filter(None, sample.names)
         if sample.kinds[name] is not Kind.NESTED and not (_is_measured(present[name]) or _holds_objects(present[name]))
     ]
-    rows, counts = 0, _Counts()
+    rows, counts, whole = 0, _Counts(), True
     try:
         rows, counts = _count_values(source, names, formats, sample, table, settings)
     except InputError:
-        for name, values in present.items():
-            there = [value for value in values if value.lower() not in PLACEHOLDERS]
+        whole = False
+        for name, there in present.items():
             rows = len(sample.values[name])
             counts[name] = len(there), len(set(there)), tuple((one, 0) for one in formats[name])
     return {
@@ -269,10 +272,15 @@ def profiles_of(source: str, sample: Sample, table: str | None, settings: Engine
             formats=fitting,
             example=next(iter(present[name]), "")[:40],
             unfit=name not in names,
+            whole=whole,
         )
         for name in sample.names
         for filled, distinct, fitting in [counts.get(name, (0, 0, ()))]
     }
+
+
+def _without_placeholders(values: Iterable[str | None]) -> list[str]:
+    return [value for value in values if value is not None and value.strip().lower() not in PLACEHOLDERS]
 
 
 def _holds_objects(texts: Sequence[str]) -> bool:
@@ -357,7 +365,7 @@ def formats_of(values: Iterable[str | None], kind: Kind) -> tuple[str, ...]:
     """
     if kind in NATIVE:
         return ("iso",)
-    there = [value.strip() for value in values if value is not None and value.lower() not in PLACEHOLDERS][:_TIMES]
+    there = [value.strip() for value in _without_placeholders(values)[:_TIMES]]
     if not there or kind in (Kind.NESTED, Kind.EXACT):
         return ()
     whole = [re.fullmatch(r"-?[0-9]+([.]0*)?", value) is not None for value in there]

@@ -26,7 +26,7 @@ from dpwindows.count.sources.places import place_of
 PLACEHOLDERS = ("", "null", "none", "na", "n/a", "nan", "nil", "-", "?", "unknown", "undefined", "#n/a")
 """Texts in small letters that stand for no value, and that a release reads as any other text."""
 
-_MOST_SHOWN = 5
+_MOST_SHOWN, _MOST_OTHERS = 5, 100
 # As long as any timeline may be: where the clock of a zone stood does not matter here.
 _ALL_TIME = Timeline("1000-01-01", "9000-01-01", "1w")
 _ALL_NUMBERS = Timeline(-(2**61), 2**61, 2**50)
@@ -206,7 +206,7 @@ def _group_look(
             there = {code for (code,) in connection.execute(f"SELECT DISTINCT code FROM ({coded}) AS coded").fetchall()}
             rows = connection.execute(
                 f"SELECT left(read, {SHOWN}), count(*), sum(count(*)) OVER () FROM ({' UNION ALL '.join(others)}) "
-                f"GROUP BY read ORDER BY count(*) DESC, read LIMIT {_MOST_SHOWN}"
+                f"GROUP BY read ORDER BY count(*) DESC, read LIMIT {_MOST_OTHERS}"
             ).fetchall()
     absent = tuple(str(value) for code, value in enumerate(group.values) if code not in there)
     frequent = tuple((text, number) for text, number, _ in rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def workbook(*rows: list[Any], sheets: tuple[str, ...] = ("visits",)) -> str:
+def workbook(*rows: Sequence[Any], sheets: tuple[str, ...] = ("visits",)) -> str:
     book = openpyxl.Workbook()
     book.active.title = sheets[0]
     for row in rows:
@@ -45,7 +46,15 @@ def test_a_cell_is_read_by_itself() -> None:
 
 
 def test_a_workbook_is_released() -> None:
-    rows = [["n", "Customer", "When"], [1, 7, NOON], [2, "7", NOON], [3, 8, None], [], [4], [5, 9, NOON]]
+    rows: list[list[Any]] = [
+        ["n", "Customer", "When"],
+        [1, 7, NOON],
+        [2, "7", NOON],
+        [3, 8, None],
+        [],
+        [4],
+        [5, 9, NOON],
+    ]
     log = workbook(*rows)
     asked = ("--item", "Customer", "--time", "When", "--start", "2013-01-01", "--end", "2013-01-04")
     run(

@@ -144,7 +144,7 @@ def test_what_the_log_decides_is_guessed(log: Callable[[], str], item: str, time
 def test_a_guess_names_its_rivals() -> None:
     evidence = check_events(users_devices_and_products(), LogOptions()).evidence
     assert evidence["--item"].rivals == ("device_id", "itemid")
-    assert "named like people" in evidence["--item"].evidence
+    assert "a name for people" in evidence["--item"].evidence
     assert check_events(start_and_end(), LogOptions()).evidence["--time"].rivals == ("stoptime",)
 
 
@@ -194,6 +194,15 @@ def no_times() -> str:
     return write("user,colour", [("a", "red"), ("b", "blue")])
 
 
+def mails() -> str:
+    """A name for people over texts that are nearly all different."""
+    return write("Date,Subject,Sender", [(at, f"Re: {n}", f"s{n % 30}") for n, at in enumerate(hours(900))])
+
+
+def sales() -> str:
+    return write("day,product_id,shop", [(at, n % 40, f"s{n % 30}") for n, at in enumerate(hours(900))])
+
+
 def only_prices() -> str:
     return write("date,price", [(at, n + 0.5) for n, at in enumerate(hours(900))])
 
@@ -207,6 +216,8 @@ def only_prices() -> str:
         (mostly_without_a_user, r"give one of --item user_id \(11\.1% of rows have a value.*--item device_id"),
         (no_names_at_all, r"give one of --item c1 .*; --item c2 "),
         (two_times, r"holds the times is not clear: give one of --time created .*; --time occurred "),
+        (mails, r"give one of --item (Subject|Sender) "),
+        (sales, r"give one of --item product_id .*; --item shop "),
         (only_prices, "no column looks like one of items: name it with --item; the columns are date, price"),
         (
             lambda: write("user,colour", [("a", "red"), ("b", "blue")]),

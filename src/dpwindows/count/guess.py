@@ -115,11 +115,12 @@ class Profile:
     def item_rank(self) -> tuple[int, bool]:
         """How much its name and values say for items: 3 people, 2 things, 1 an id, 0 nothing; and if it is named an id.
 
-        A thing with a value of its own in nearly every row is the row, and one of a few values is a kind.
+        What has a value of its own in nearly every row is the row, unless it is a person's id; and what has few values
+        is a kind.
         """
         ranks = [3 - place for place, names in enumerate(_RANKS) if any(map(names.fullmatch, self.words))]
         rank = max(ranks, default=int(any(map(_ID.fullmatch, self.words))))
-        own = self.filled >= 50 and self.distinct > 0.9 * self.filled and rank < 3
+        own = self.filled >= 50 and self.distinct > 0.9 * self.filled and not (rank == 3 and self.named_as_id)
         few = self.rows >= 500 and self.distinct < 10
         if own or few or self.unfit or any(map(_ATTRIBUTES.fullmatch, self.words)):
             return 0, False
@@ -187,9 +188,12 @@ def guess_item(profiles: Mapping[str, Profile], time: str) -> Guess:
         raise InputError(f"no column looks like one of items: name it with --item; the columns are {columns}")
     best = likely[0]
     tied = [one for one in likely if one.item_rank == best.item_rank]
-    if len(likely) > 1 and (len(tied) > 1 or not best.item_rank[0] or best.share < 0.5):
+    rank = best.item_rank[0]
+    # An id of who knows what says little.
+    weak = rank == 0 or (rank == 1 and len(best.words) > 1) or best.share < 0.5
+    if len(likely) > 1 and (len(tied) > 1 or weak):
         _ask("item", likely)
-    named = ("the only other column", "named like an id", "named like things", "named like people")[best.item_rank[0]]
+    named = ("the only column that may", "a name for ids", "a name for devices and such", "a name for people")[rank]
     rivals = [one for one in likely[1:] if one.item_rank[0]]
     return Guess(best.name, f"{named}; {best.evidence}", _names(rivals))
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpwindows.ask.groups import GroupColumn, Grouping
 from dpwindows.count.check import LogOptions, check_events
 from dpwindows.count.guess import are_hours_and_minutes, formats_of
 from dpwindows.count.query.dialect import Kind
@@ -228,6 +229,15 @@ def only_prices() -> str:
 def test_what_it_does_not_decide_is_asked(log: Callable[[], str], question: str) -> None:
     with pytest.raises(InputError, match=question):
         check_events(log(), LogOptions())
+
+
+def test_a_column_with_another_use_is_no_item() -> None:
+    rows = [(at, n % 9, n % 50, f"s{n % 30}") for n, at in enumerate(hours(90))]
+    log = write("at,user_count,account_no,shop", rows)
+    grouping = Grouping((GroupColumn("account_no", ("1", "2")),))
+    found = check_events(log, LogOptions(count="user_count", grouping=grouping))
+    assert found.columns.item == "shop"
+    assert found.evidence["--item"].evidence.startswith("the only column that may")
 
 
 def test_numbers_of_steps_are_times_if_they_are_said_to_be() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--item", metavar="COLUMN", help="Column that identifies items. Default: a guess.")
 @click.option("--time", metavar="COLUMN", help="Column of times. Default: a guess.")
 @row_options
-@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB or SQLite database.")
+@click.option("--table", metavar="NAME", help="Table of a database, or sheet of a workbook, to read.")
 @click.option("--start", help="With --end, count what lies in this range. It is public: never copy it from the data.")
 @click.option("--end", help="End of the range, exclusive.")
 @click.option("--step", help="Length of a step, as in 'dpwindows release'. Default: one that suits is suggested.")
@@ -42,7 +42,7 @@ def check(
 ) -> None:
     """Say what is in the log EVENTS, for the operator's eyes only: the figures are exact and protected by nothing.
 
-    Nothing is written and nothing is spent. EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such
+    Nothing is written and nothing is spent. EVENTS is a Parquet, CSV, JSON Lines or Excel file, a glob, a directory of
     files, or a DuckDB or SQLite database; not PostgreSQL or Spark. What is not said is guessed from all rows, and shown
     with what speaks for it and what else it may be. With --by and --values it says which values of the list do not
     occur, and which frequent ones are not on it. At the end stands the shape of a release to run next, whose public

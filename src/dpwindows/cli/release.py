@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.command(cls=PlannedCommand)
 @click.argument("events")
 @event_options
-@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
+@click.option("--table", metavar="NAME", help="Table of a database, or sheet of a workbook, to read.")
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
 @click.option("--end", required=True, help="End of the range, exclusive.")
 @step_option
@@ -75,7 +75,7 @@ def release(
     With --ledger the budget is taken from a dataset's total before anything is drawn, and the same request on the
     same data returns the release that was stored.
 
-    EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a DuckDB or SQLite database
+    EVENTS is a Parquet, CSV, JSON Lines or Excel file, a glob, a directory of files, or a DuckDB or SQLite database
     (with --table where it has several tables); or the address of a PostgreSQL server,
     postgresql://USER@HOST/DATABASE, with --table; or, with --engine spark, Parquet files or the name of a table. The
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.

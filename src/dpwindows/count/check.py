@@ -109,7 +109,7 @@ class Check(Findings):
 
 
 def check_events(source: str, options: LogOptions, settings: EngineSettings | None = None) -> Check:
-    """Look at a log: Parquet, CSV or JSON Lines files, or a DuckDB or SQLite database.
+    """Look at a log: files, or a DuckDB or SQLite database.
 
     Raises:
         InputError: it cannot be read at all, or a column is not there; its engine is another one; or which columns hold
@@ -164,8 +164,8 @@ def _require_files(source: str, settings: EngineSettings) -> None:
     engine = engine_name(source, settings)
     if engine != "duckdb":
         raise InputError(
-            f"check looks at Parquet, CSV and JSON Lines files and at DuckDB and SQLite databases, and {source!r} is "
-            f"read by the engine {engine}: look at it with a query of its own, such as count(*), min and max of time"
+            f"check looks at files and at DuckDB and SQLite databases, and {source!r} is read by the engine {engine}: "
+            f"look at it with a query of its own, such as count(*), min and max of time"
         )
     if not database_of(source) and not all(file.is_file() for file in files_of(source)):
         raise InputError(f"check reads a log more than once, and {source} is a pipe: write it to a file")
@@ -177,11 +177,14 @@ def _guessed_reading(
     """How the log is read, what of that was guessed, by option, why, and whether times are whole numbers."""
     if not any(sample.values.values()):
         raise InputError("there is no row in it: a release of it would be nothing but noise")
-    native = options.time in sample.names and sample.kinds[options.time] in NATIVE
-    known = options.item and options.time and (options.time_format or native)
-    profiles = {} if known else profiles_of(source, sample, options.table, settings)
-    evidence: dict[str, Guess] = {}
     item, time, time_format = options.item, options.time, options.time_format
+    # Where both columns are known only how times are written is left to find out.
+    grouped = () if options.grouping is None else options.grouping.names
+    open_to = [time] if item and time else [name for name in sample.names if name not in (options.count, *grouped)]
+    seen = {name: values for name, values in sample.values.items() if name in open_to}
+    known = item and time and (time_format or time not in seen or sample.kinds[time] in NATIVE)
+    profiles = {} if known else profiles_of(source, replace(sample, values=seen), options.table, settings)
+    evidence: dict[str, Guess] = {}
     if time is None:
         evidence["--time"] = guess_time(profiles, item)
         time = evidence["--time"].name

@@ -13,7 +13,7 @@ from datetime import datetime
 from shlex import quote
 from typing import NoReturn
 
-from dpwindows.count.engines.duckdb import private_engine, running
+from dpwindows.count.engines.duckdb import private_engine, progress_bar, running
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.look import PLACEHOLDERS
 from dpwindows.count.query.dialect import TIME_TEXT, Kind, quote_text
@@ -337,7 +337,7 @@ def _count_values(
     with private_engine(settings) as connection:
         parts = find_parts(connection, source, several, table)
         texts = " UNION ALL ".join(f"SELECT {', '.join(chosen)} FROM ({part.sql}) AS part" for part in parts)
-        with running(several, source):
+        with running(several, source), progress_bar(connection, "looking at columns", shown=settings.progress):
             row = connection.execute(f"SELECT {', '.join(counted_)} FROM ({texts}) AS texts").fetchall()[0]
     numbers = iter(row)
     rows, found = next(numbers), _Counts()

@@ -60,12 +60,12 @@ def test_units_differ() -> None:
     ("texts", "said"),
     [
         (
-            ("", "user", "Event", "item-per", "item:7", "event:1", "item add remove"),
+            ("", "user", "Event", "item-perf", "item:7", "event:1", "item add remove"),
             "unknown unit .*: use one of event, item, item-add-remove, item-per:STEPS",
         ),
         (
-            ("item-per:", "item-per:x", "item-per:-1", "item-per:1.5", "item-per:+3", "item-per:٣"),
-            "needs a whole number of steps after the colon, for example item-per:30",
+            ("item-per", "item-per:", "item-per:x", "item-per:-1", "item-per:1.5", "item-per:+3", "item-per:٣"),
+            "needs a whole number of steps after a colon, for example item-per:30",
         ),
     ],
 )

@@ -11,31 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.count.events import SPACES, CsvLayout
-from dpwindows.count.query.dialect import Kind
-from dpwindows.count.sample import guessed_columns, sample_of, time_guess
-from dpwindows.errors import InputError
+from dpwindows.count.sample import sample_of
 from tests.end_to_end.command_line import run
-
-
-@pytest.mark.parametrize(
-    ("values", "formats"),
-    [
-        (["2013-01-01", None, "2013-01-02T03:04:05Z"], ("iso",)),
-        (["1341100800", "1341100801.0"], ("epoch-s",)),
-        (["1341100800000"], ("epoch-ms",)),
-        (["1341100800000000"], ("epoch-us",)),
-        (["20130131"], ("%Y%m%d",)),
-        (["1/31/2013 0:05"], ("%m/%d/%Y %H:%M",)),
-        (["31/1/2013"], ("%d/%m/%Y",)),
-        (["1/2/2013"], ("%m/%d/%Y", "%d/%m/%Y")),
-        (["17", "18"], ("integer",)),
-    ],
-)
-def test_a_format_is_guessed_only_if_it_reads_every_value(values: list[str | None], formats: tuple[str, ...]) -> None:
-    guess = time_guess(values, Kind.TEXT)
-    assert guess is not None
-    assert guess.formats == formats
-    assert time_guess([*values, "ann"], Kind.TEXT) is None
 
 
 def written(folder: Path, text: str, name: str = "log.csv") -> str:
@@ -60,26 +37,17 @@ def test_the_layout_of_text_is_guessed(text: str, names: list[str], layout: CsvL
     assert (sample.names, sample.layout) == (names, layout)
 
 
-def test_columns_are_guessed_by_name_and_values(tmp_path: Path) -> None:
-    header = "price,user_id,created_at,note\n"
-    rows = "".join(f"{n}.5,u{n % 7},2013-01-{n % 28 + 1:02},n\n" for n in range(50))
-    sample = sample_of(written(tmp_path, header + rows), None, None)
-    assert guessed_columns(sample, None, None) == ("user_id", "created_at")
-    assert guessed_columns(sample, "note", None) == ("note", "created_at")
-    assert guessed_columns(sample, None, "price") == ("user_id", "price")
-
-
 def test_objects_of_json_may_have_other_fields(tmp_path: Path) -> None:
     lines = '{"a": 1}\nnot json\n[1]\n{"user": "x", "ts": 1341100800000}\n{"user": null, "ts": 1341100800001.0}\n'
     sample = sample_of(written(tmp_path, lines, "log.jsonl"), None, None)
     assert sample.values["user"] == [None, "x", None]
-    assert guessed_columns(sample, None, None) == ("user", "ts")
+    assert sample.values["ts"] == [None, "1341100800000", "1341100800001.0"]
 
 
-def test_no_time_is_made_up(tmp_path: Path) -> None:
-    sample = sample_of(written(tmp_path, "user,colour\na,red\nb,blue\n"), None, None)
-    with pytest.raises(InputError, match=r"no column looks like one of times: name it with --time; .* user, colour"):
-        guessed_columns(sample, None, None)
+def test_a_name_may_be_empty(tmp_path: Path) -> None:
+    """As pandas writes the index of a table."""
+    sample = sample_of(written(tmp_path, ",user,time\n0,a,2013-01-01\n"), None, None)
+    assert (sample.names, sample.layout) == (["", "user", "time"], None)
 
 
 # --- the note that times without a zone are read as UTC: where it is due, and nowhere else ---------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -97,6 +98,69 @@ def test_a_row_that_cannot_be_read_names_what_mends_it(write: Write, rows: str, 
     assert mend in outcome.err
 
 
+def test_rows_without_item_and_time_are_counted(write: Write) -> None:
+    found = seen(write("log.csv", "who,at,n\nann,2013-01-01,1\n,,2\n,2013-01-02,3\nbob,,4\n"))
+    assert [found[name] for name in ("rows", "null_rows", "null_items", "null_times")] == [4, 3, 2, 2]
+    spaced = write("log.txt", "who at\nann 2013-01-01\n\nbob 2013-01-02\n")
+    assert seen(spaced, "--delimiter", "spaces")["rows"] == 2
+    assert "without either    1, counted in both lines above" in run("check", "log.csv").out
+
+
+def test_a_text_that_stands_for_no_item_is_noticed(write: Write) -> None:
+    log = write("log.csv", "who,at\nann,2013-01-01\nNULL,2013-01-01\nnull,2013-01-02\n")
+    assert any("2 rows have a text such as NULL for the item column 'who'" in note for note in seen(log)["notes"])
+
+
+PLACES = "who,at,land\n" + "".join(
+    f"u{n},2013-01-0{n % 7 + 1},{land}\n" for n, land in enumerate(["de"] * 6 + ["fr"] * 5 + ["Italy"] * 3 + [""] * 2)
+)
+
+
+def test_values_of_a_list_are_looked_for(write: Write) -> None:
+    log = write("log.csv", PLACES)
+    found = seen(log, "--by", "land", "--values", "de,fr,italy", *JANUARY)
+    assert found["doubts"][0] == "1 of 3 values listed for 'land' does not occur: 'italy' (did you mean 'Italy'?)"
+    assert "18.8% of the rows are ignored, as their 'land' is not on its list: 'Italy' (3 rows)" in found["notes"]
+    (group,) = found["groups"]
+    assert (group["absent"], group["others"], group["other_rows"]) == (["italy"], [["Italy", 3]], 3)
+    assert "--by land --values de,fr,italy --max-groups N" in found["command"]
+    run("check", log, "--by", "land", "--values", "DE,FR").must_refuse("2 of 2 values listed for 'land' do not occur")
+
+
+def test_values_are_matched_as_a_release_matches_them(write: Write) -> None:
+    """Numbers by what they are; in the range, if one is given; and each column by itself."""
+    table = pa.table(
+        {
+            "who": ["a", "b", "c", "a"],
+            "at": pa.array([0, 1, 2, 400 * 86_400], pa.timestamp("s")),
+            "shop": pa.array([1, 2, 2, 3]),
+            "kind": ["x", "y", "x", "y"],
+        }
+    )
+    pq.write_table(table, "log.parquet")
+    listed = ("--by", "shop", "--values", "01,2,3", "--by", "kind", "--values", "x,y,z")
+    assert [group["absent"] for group in seen("log.parquet", *listed)["groups"]] == [[], ["z"]]
+    year = ("--start", "1970-01-01", "--end", "1971-01-01")
+    assert [group["absent"] for group in seen("log.parquet", *listed, *year)["groups"]] == [["3"], ["z"]]
+
+
+@pytest.mark.parametrize(
+    ("span", "doubt"),
+    [
+        (("--start", "2012-01-01", "--end", "2014-01-01"), "the first 366 of 731 steps hold no event"),
+        (("--start", "2013-01-01", "--end", "2015-01-01"), "the last 384 of 730 steps hold no event"),
+        (("--start", "2013-01-01", "--end", "2013-12-14", "--step", "1h"), "7,993 of 8,328 steps hold no event"),
+        (("--start", "2013-12-01", "--end", "2013-12-13"), "99.7% of the rows lie outside the range"),
+        (("--start", "2013-01-01", "--end", "2013-12-14"), None),
+    ],
+)
+def test_a_range_that_does_not_fit_is_doubted(write: Write, span: tuple[str, ...], doubt: str | None) -> None:
+    days = [np.datetime64("2013-01-01") + day for day in range(334)]
+    rows = "".join(f"u{n % 7},{day}\n" for n, day in enumerate([*days, np.datetime64("2013-12-12")]))
+    doubts = seen(write("log.csv", "user,time\n" + rows), *span)["doubts"]
+    assert (doubt is None and not doubts) or any(str(doubt) in one for one in doubts), doubts
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "who,at\n"])
 def test_the_empty_file_is_caught(write: Write, text: str) -> None:
     run("check", write("log.csv", text)).must_refuse("noise")
@@ -141,16 +205,18 @@ def test_the_step_suits_the_times(write: Write, seconds: int, count: int, step: 
     assert seen(write("log.csv", text))["step"] == step
 
 
-def test_two_readings_of_a_date_are_both_told(write: Write) -> None:
-    notes = seen(write("log.csv", "user,day\na,1/2/2013\nb,3/4/2013\na,5/6/2013\n"))["notes"]
-    assert any("'%m/%d/%Y' and '%d/%m/%Y' alike" in note for note in notes)
+def test_two_readings_of_a_date_are_asked_about(write: Write) -> None:
+    outcome = run("check", write("log.csv", "user,day\na,1/2/2013\nb,3/4/2013\na,5/6/2013\n"))
+    outcome.must_refuse("all that can be read of 3 values can be read in 2 ways")
+    assert "give --time-format %m/%d/%Y or --time-format %d/%m/%Y" in outcome.err
 
 
 def test_milliseconds_said_to_be_seconds_are_noticed(write: Write) -> None:
     log = write("log.csv", "user,ts\na,1341100800000\na,1341100800001\n")
-    assert any("milliseconds" in note for note in seen(log, "--time-format", "epoch-us")["notes"])
+    assert any("By their size" in doubt for doubt in seen(log, "--time-format", "epoch-us")["doubts"])
     outcome = run("check", log, "--time-format", "epoch-s", "--start", "2012-07-01", "--end", "2012-08-01")
     outcome.must_refuse("of 2 rows none lies in the range")
+    assert "is --time-format epoch-s right? By their size the first times are epoch-ms" in outcome.err
 
 
 def test_every_kind_of_file(write: Write, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ BAD: list[tuple[dict[str, str], list[str]]] = [
     ({"--window": "any:"}, ["any:"]),
     ({"--unit": "person"}, ["person", "event", "item"]),
     ({"--unit": "item-per:0"}, ["period", "at least 1 step"]),
-    ({"--unit": "item-per"}, ["item-per:STEPS"]),
+    ({"--unit": "item-per"}, ["a whole number of steps", "item-per:30"]),
     ({"--end": "2012-12-01"}, ["end", "after"]),
     ({"--end": "2013-01-01"}, ["end", "after"]),
     ({"--end": "2013-01-31T12:00"}, ["2013-01-31"]),

@@ -121,7 +121,7 @@ query_options = stack(
     ]
 )
 
-group_options = stack(
+list_options = stack(
     [
         click.option(
             "--by",
@@ -136,6 +136,12 @@ group_options = stack(
             help="The public list of values of each --by, in the same order: a file with one a line, or written here. "
             "Rows of other values are ignored.",
         ),
+    ]
+)
+
+group_options = stack(
+    [
+        list_options,
         click.option(
             "--group-of",
             type=click.Choice(["event", "item"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +24,11 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import Asked, build_plan
-from dpwindows.errors import counted
+from dpwindows.errors import InputError, counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
+    from dpwindows.ask.timeline import Timeline
     from dpwindows.count.events import EngineSettings, EventColumns
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 @click.command(cls=PlannedCommand)
 @click.argument("events")
 @event_options
-@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
+@click.option("--table", metavar="NAME", help="Table of a database, or sheet of a workbook, to read.")
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
 @click.option("--end", required=True, help="End of the range, exclusive.")
 @step_option
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 @click.option("--raw", is_flag=True, help="Leave the column of numbers made consistent with one another empty.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@click.option("--check-first", is_flag=True, help="Look at the log first, and ask if something looks wrong.")
 @json_option
 def release(
     events: str,
@@ -63,6 +67,7 @@ def release(
     output: Path,
     force: bool,
     raw: bool,
+    check_first: bool,
     as_json: bool,
 ) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
@@ -70,10 +75,14 @@ def release(
     With --ledger the budget is taken from a dataset's total before anything is drawn, and the same request on the
     same data returns the release that was stored.
 
-    EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a DuckDB or SQLite database
+    EVENTS is a Parquet, CSV, JSON Lines or Excel file, a glob, a directory of files, or a DuckDB or SQLite database
     (with --table where it has several tables); or the address of a PostgreSQL server,
     postgresql://USER@HOST/DATABASE, with --table; or, with --engine spark, Parquet files or the name of a table. The
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
+
+    With --check-first the log is read as by 'dpwindows check' before anything is spent. If something looks like a
+    mistake, such as a range in another year or a group that does not occur, you are asked whether to go on. Where there
+    is no terminal to ask on, it ends with exit code 2, and nothing is spent or written.
     """
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.sample import remark_on_zones
@@ -84,6 +93,8 @@ def release(
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     planned = build_plan(timeline, asked)
     say_notes(planned)
+    if check_first:
+        _look_first(events, replace(columns, grouping=planned.grouping), timeline, table, settings)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claim_output(output, force=force):
         outcome = run_plan(
@@ -125,6 +136,34 @@ def release(
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
     console.print(f"\n{promise}", style="dim", soft_wrap=True)
+
+
+def _look_first(
+    events: str, columns: EventColumns, timeline: Timeline, table: str | None, settings: EngineSettings
+) -> None:
+    """Look at the log, for the operator's eyes only, and ask whether to go on if something looks like a mistake.
+
+    Raises:
+        InputError: it could not be released, or the answer is no, or there is nobody to ask.
+    """
+    from dpwindows.count.check import examine
+
+    found = examine(events, columns, timeline, table=table, settings=settings)
+    suspect = [*found.problems, *found.doubts]
+    if not suspect:
+        tell("Looked at the log first: nothing looks wrong.")
+        return
+    if not found.look.bad_rows and sys.stdin.isatty() and sys.stderr.isatty():
+        click.echo("For your eyes only, exact figures of the log:", err=True)
+        for one in suspect:
+            click.echo(f"  {one}", err=True)
+        if click.confirm("Release all the same?", err=True):
+            return
+        raise InputError("not released: nothing was spent or written")
+    raise InputError(
+        f"{events} (for your eyes only, exact figures of the log): {'; '.join(suspect)}. Nothing was spent or written; "
+        f"leave --check-first out to release all the same"
+    )
 
 
 def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | None) -> dict[str, Any]:

@@ -13,13 +13,28 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines import engine_name
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
-from dpwindows.count.look import Look, look
+from dpwindows.count.guess import (
+    INTEGER,
+    NATIVE,
+    Guess,
+    are_hours_and_minutes,
+    formats_of,
+    guess_format,
+    guess_item,
+    guess_time,
+    profiles_of,
+)
+from dpwindows.count.look import GroupLook, Look, look
 from dpwindows.count.query.dialect import Kind
-from dpwindows.count.sample import Sample, guessed_columns, remark_on_zones, sample_of, time_guess
-from dpwindows.errors import InputError, counted, percent
+from dpwindows.count.sample import Sample, remark_on_zones, sample_of
+from dpwindows.count.sources.database import database_of
+from dpwindows.count.sources.files import files_of
+from dpwindows.count.time_formats import EPOCHS
+from dpwindows.errors import InputError, counted, near, percent
 
 _WARNING = "For your eyes only: exact figures of the log, protected by nothing. Nothing was written or spent."
 # A series of more steps than this is hard to read.
@@ -45,22 +60,35 @@ class LogOptions:
     end: str | None = None
     step: str | None = None
     time_zone: str | None = None
+    grouping: Grouping | None = None
 
 
 @dataclass(frozen=True)
-class Check:
-    """What was found: the reading that was used, what of it was guessed, the figures, and what to think of them.
+class Findings:
+    """What a log holds, and what to think of it.
 
-    `problems` are what a release would fail on, or be nothing but noise for; `notes` are worth a look. `command` is the
+    `problems` are what a release would fail on, or be nothing but noise for; `doubts` are what may be a mistake of the
+    operator; `notes` are worth a look.
+    """
+
+    look: Look
+    problems: tuple[str, ...]
+    doubts: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Check(Findings):
+    """What was found, and the reading that was used.
+
+    `guessed` has what of the reading was guessed, by option, and `evidence` why, where it is a column. `command` is the
     shape of the release to run next, with START and END left to be filled in where no range was given.
     """
 
     columns: EventColumns
     guessed: dict[str, str]
-    look: Look
+    evidence: dict[str, Guess]
     step: str
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
     command: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,63 +98,115 @@ class Check:
             "warning": _WARNING,
             "columns": columns,
             "guessed": self.guessed,
+            "evidence": {option: asdict(guess) for option, guess in self.evidence.items()},
             **asdict(self.look),
             "step": self.step,
             "problems": list(self.problems),
+            "doubts": list(self.doubts),
             "notes": list(self.notes),
             "command": self.command,
         }
 
 
 def check_events(source: str, options: LogOptions, settings: EngineSettings | None = None) -> Check:
-    """Look at a log: Parquet, CSV or JSON Lines files, or a DuckDB or SQLite database.
+    """Look at a log: files, or a DuckDB or SQLite database.
 
     Raises:
-        InputError: it cannot be read at all, or a column is not there; or its engine is another one.
+        InputError: it cannot be read at all, or a column is not there; its engine is another one; or which columns hold
+            items and times, or how times are written, is not clear: the message names what it may be.
         EngineError: the engine failed.
     """
     settings = settings or EngineSettings()
+    _require_files(source, settings)
+    sample = sample_of(source, options.layout, options.table)
+    columns, guessed, evidence, integer = _guessed_reading(source, sample, options, settings)
+    timeline = _timeline(options, integer=integer)
+    found = examine(source, columns, timeline, integer=integer, table=options.table, settings=settings)
+    step, notes = options.step or _suitable_step(found.look), found.notes
+    asked = options.time_zone is None and not integer
+    if asked and (unzoned := remark_on_zones(source, columns, options.table, settings)):
+        notes = (unzoned, *notes)
+        options = replace(options, time_zone="UTC")
+    command = _command(source, columns, options, step)
+    return Check(found.look, found.problems, found.doubts, notes, columns, guessed, evidence, step, command)
+
+
+def examine(
+    source: str,
+    columns: EventColumns,
+    timeline: Timeline | None,
+    *,
+    integer: bool = False,
+    table: str | None = None,
+    settings: EngineSettings | None = None,
+) -> Findings:
+    """What a log holds as a release reads it, with nothing guessed, and what to think of it.
+
+    Raises:
+        InputError: it cannot be read at all or cannot be read twice, or a column is not there.
+        EngineError: the engine failed.
+    """
+    settings = settings or EngineSettings()
+    _require_files(source, settings)
+    seen = look(source, columns, timeline, integer=integer, table=table, settings=settings)
+    sample = sample_of(source, columns.layout, table)
+    times = sample.values.get(columns.time, [])
+    formats = formats_of(times, sample.kinds.get(columns.time, Kind.TEXT))
+    problems = tuple(_problems(seen, columns, timeline, formats))
+    integer = timeline.is_integer if timeline is not None else integer
+    clock = integer and are_hours_and_minutes(times)
+    doubts = () if problems else tuple(_doubts(seen, columns, timeline, formats, clock=clock))
+    return Findings(seen, problems, doubts, tuple(_notes(seen, columns, timeline)))
+
+
+def _require_files(source: str, settings: EngineSettings) -> None:
+    """Refuse what is no file or database in a file, or can be read only once."""
     engine = engine_name(source, settings)
     if engine != "duckdb":
         raise InputError(
-            f"check looks at Parquet, CSV and JSON Lines files and at DuckDB and SQLite databases, and {source!r} is "
-            f"read by the engine {engine}: look at it with a query of its own, such as count(*), min and max of time"
+            f"check looks at files and at DuckDB and SQLite databases, and {source!r} is read by the engine {engine}: "
+            f"look at it with a query of its own, such as count(*), min and max of time"
         )
-    sample = sample_of(source, options.layout, options.table)
-    columns, guessed, formats = _guessed_reading(sample, options)
-    integer = formats[:1] == ("integer",)
-    timeline = _timeline(options, integer=integer)
-    seen = look(source, columns, timeline, integer=integer, table=options.table, settings=settings)
-    step = options.step or _suitable_step(seen)
-    notes = list(_notes(seen, formats, columns))
-    asked = options.time_zone is None and not integer
-    if asked and (unzoned := remark_on_zones(source, columns, options.table, settings)):
-        notes.insert(0, unzoned)
-        options = replace(options, time_zone="UTC")
-    command, problems = _command(source, columns, options, step), tuple(_problems(seen, columns, timeline))
-    return Check(columns, guessed, seen, step, problems, tuple(notes), command)
+    if not database_of(source) and not all(file.is_file() for file in files_of(source)):
+        raise InputError(f"check reads a log more than once, and {source} is a pipe: write it to a file")
 
 
-def _guessed_reading(sample: Sample, options: LogOptions) -> tuple[EventColumns, dict[str, str], tuple[str, ...]]:
-    """How the log is read, what of that was guessed, by option, and the formats that its times may have."""
-    item, time = guessed_columns(sample, options.item, options.time)
-    guessed = {} if options.item else {"--item": item}
-    guessed |= {} if options.time else {"--time": time}
-    layout = sample.layout
-    if layout is not None and layout != options.layout:
+def _guessed_reading(
+    source: str, sample: Sample, options: LogOptions, settings: EngineSettings
+) -> tuple[EventColumns, dict[str, str], dict[str, Guess], bool]:
+    """How the log is read, what of that was guessed, by option, why, and whether times are whole numbers."""
+    if not any(sample.values.values()):
+        raise InputError("there is no row in it: a release of it would be nothing but noise")
+    item, time, time_format = options.item, options.time, options.time_format
+    # Where both columns are known only how times are written is left to find out.
+    grouped = () if options.grouping is None else options.grouping.names
+    open_to = [time] if item and time else [name for name in sample.names if name not in (options.count, *grouped)]
+    seen = {name: values for name, values in sample.values.items() if name in open_to}
+    known = item and time and (time_format or time not in seen or sample.kinds[time] in NATIVE)
+    profiles = {} if known else profiles_of(source, replace(sample, values=seen), options.table, settings)
+    evidence: dict[str, Guess] = {}
+    if time is None:
+        evidence["--time"] = guess_time(profiles, item)
+        time = evidence["--time"].name
+    if item is None:
+        evidence = {"--item": guess_item(profiles, time), **evidence}
+        item = evidence["--item"].name
+    guessed = {option: guess.name for option, guess in evidence.items()}
+    if (layout := sample.layout) is not None and layout != options.layout:
         guessed |= {"--delimiter": layout.delimiter} if layout.delimiter else {}
         guessed |= {"--no-header --columns": ",".join(layout.names)} if layout.names else {}
-    time_format, item_type = options.time_format, options.item_type
-    formats: tuple[str, ...] = ()
-    if time in sample.names and time_format is None:
-        guess = time_guess(sample.values[time], sample.kinds[time])
-        formats = guess.formats if guess is not None else ()
-    if formats and formats[0] not in ("iso", "integer"):
-        time_format = guessed["--time-format"] = formats[0]
+    fitting = "iso"
+    if time_format is None and time in profiles and profiles[time].formats:
+        fitting = guess_format(profiles[time])
+        if fitting not in ("iso", INTEGER):
+            time_format = guessed["--time-format"] = fitting
+    item_type = options.item_type
     if item_type is None and item in sample.names and _wants_integers(sample, item):
         item_type = guessed["--item-type"] = "integer"
-    columns = EventColumns(item, time, options.count, time_format=time_format, item_type=item_type, layout=layout)
-    return columns, guessed, formats
+    columns = EventColumns(
+        item, time, options.count, time_format, layout, item_type=item_type, grouping=options.grouping
+    )
+    return columns, guessed, evidence, fitting == INTEGER
 
 
 def _wants_integers(sample: Sample, item: str) -> bool:
@@ -163,7 +243,7 @@ def _suitable_step(seen: Look) -> str:
     return "1mo"
 
 
-def _problems(seen: Look, columns: EventColumns, timeline: Timeline | None) -> Iterator[str]:
+def _problems(seen: Look, columns: EventColumns, timeline: Timeline | None, formats: tuple[str, ...]) -> Iterator[str]:
     if not seen.rows:
         yield "there is no row in it: a release of it would be nothing but noise"
         return
@@ -172,47 +252,113 @@ def _problems(seen: Look, columns: EventColumns, timeline: Timeline | None) -> I
         where = f" in {first.place}" if first.place else ""
         yield (
             f"{counted(seen.bad_rows, 'row')} cannot be read, such as {first.text!r} in {columns.title(first.role)}"
-            f"{where}: {_mend(first.role, columns)}"
+            f"{where}: {_mend(first.role, columns, formats)}"
         )
     if seen.first is None and not seen.bad_rows:
         yield f"no row has a time in the column {columns.time!r}: a release of it would be nothing but noise"
     elif not seen.items:
         yield f"no row has an item in the column {columns.item!r}: a release of it would be nothing but noise"
     elif timeline is not None and not seen.rows_inside and not seen.bad_rows:
+        meant = _unit_meant(columns, formats) or "is the year right?"
         yield (
             f"of {counted(seen.rows, 'row')} none lies in the range {timeline.start} to {timeline.end}, as times go "
-            f"from {seen.first} to {seen.last}: a release of it would be nothing but noise; is the year right?"
+            f"from {seen.first} to {seen.last}: a release of it would be nothing but noise; {meant}"
         )
+    for group in seen.groups:
+        if seen.rows_inside != 0 and len(group.absent) == group.listed:
+            yield f"{_absent(group)}: a release of it would be nothing but noise"
 
 
-def _mend(role: str, columns: EventColumns) -> str:
+def _mend(role: str, columns: EventColumns, formats: tuple[str, ...]) -> str:
     """What to do about rows that cannot be read."""
     if role == "count":
         return "counts are whole numbers: mend them, or leave --count out"
+    fitting = [one for one in formats if one not in ("iso", INTEGER, columns.time_format)]
+    meant = f"; the first ones fit --time-format {fitting[0]!r}" if fitting else ""
     if columns.time_format is None:
-        return "say how it is written with --time-format, or mend them"
-    return f"it is not as --time-format {columns.time_format!r} says: give another, or mend them"
+        return f"say how it is written with --time-format, or mend them{meant}"
+    return f"it is not as --time-format {columns.time_format!r} says: give another, or mend them{meant}"
 
 
-def _notes(seen: Look, formats: tuple[str, ...], columns: EventColumns) -> Iterator[str]:
-    outside = seen.rows - (seen.rows_inside or 0) - min(seen.rows, seen.null_items + seen.null_times)
-    if seen.rows_inside and outside > 0 and not seen.bad_rows:
-        share = percent(outside / seen.rows)
-        yield f"{share} of the rows lie outside the range, or have a count below 1, and are ignored"
-    if len(formats) > 1:
-        others = ", ".join(formats[1:3])
-        yield f"the first times fit --time-format {formats[0]!r} and {others!r} alike: which one is meant, you must say"
-    if isinstance(seen.first, str) and not _EARLIEST <= seen.first < _LATEST:
-        right = f"{columns.time!r} the column of times"
-        if columns.time_format is not None:
-            right = f"--time-format {columns.time_format} right (seconds, milliseconds, microseconds)"
-        yield f"the first time is {seen.first}: is {right}?"
+def _unit_meant(columns: EventColumns, formats: tuple[str, ...]) -> str:
+    """What to ask if times are numbers of another unit than was said; empty if they are not."""
+    if columns.time_format in EPOCHS and formats and formats[0] in EPOCHS and formats[0] != columns.time_format:
+        return f"is --time-format {columns.time_format} right? By their size the first times are {formats[0]}"
+    return ""
+
+
+def _absent(group: GroupLook) -> str:
+    """Which values of a list do not occur, with what may be meant."""
+    others = [text for text, _ in group.others]
+    shown = ", ".join(f"{value!r}{near(value, others)}" for value in group.absent[:5])
+    more = ", ..." if len(group.absent) > 5 else ""
+    number = len(group.absent)
+    do = "does" if number == 1 else "do"
+    return f"{number:,} of {counted(group.listed, 'value')} listed for {group.column!r} {do} not occur: {shown}{more}"
+
+
+def _doubts(
+    seen: Look, columns: EventColumns, timeline: Timeline | None, formats: tuple[str, ...], *, clock: bool
+) -> Iterator[str]:
+    """What may be a mistake: of a column, a format, a range or a list."""
+    for missing, role in ((seen.null_items, "item"), (seen.null_times, "time")):
+        if missing >= 0.1 * seen.rows:
+            yield (
+                f"{missing:,} of {counted(seen.rows, 'row')} ({percent(missing / seen.rows)}) have nothing in "
+                f"{columns.title(role)}, and are ignored: is it the right one?"
+            )
+    if unit := _unit_meant(columns, formats):
+        yield f"times go from {seen.first} to {seen.last}: {unit}"
+    elif isinstance(seen.first, str) and not _EARLIEST <= seen.first < _LATEST:
+        yield f"the first time is {seen.first}: is {columns.time!r} the column of times?"
     elif isinstance(seen.last, str) and seen.last > datetime.now(UTC).isoformat():
         yield f"the last time is {seen.last}, which is still to come"
+    if clock:
+        yield f"all times in {columns.time!r} are as hours and minutes are written (1955): times of day without a day?"
+    if timeline is not None and seen.first_step is not None and seen.last_step is not None:
+        if _outside(seen) > 0.5 * seen.rows:
+            yield f"{percent(_outside(seen) / seen.rows)} of the rows lie outside the range: is it the right one?"
+        before, after = seen.first_step - 1, timeline.steps - seen.last_step
+        empty = timeline.steps - (seen.steps_inside or 0)
+        if max(before, after) >= 2 and max(before, after) >= 0.1 * timeline.steps:
+            where = "first" if before >= after else "last"
+            yield f"the {where} {max(before, after):,} of {timeline.steps:,} steps hold no event: is the range right?"
+        elif empty > 0.5 * timeline.steps:
+            yield f"{empty:,} of {timeline.steps:,} steps hold no event: is the step right?"
+    for group in seen.groups:
+        if group.absent:
+            yield _absent(group)
+        if group.other_rows > 0.5 * seen.rows:
+            share = percent(group.other_rows / seen.rows)
+            yield f"{share} of the rows have a value for {group.column!r} that is not on its list"
     if seen.items == seen.rows > 1:
         yield f"every item occurs once: is {columns.item!r} the column of items?"
     if seen.items == 1 < seen.rows:
         yield f"all rows have the same item: is {columns.item!r} the column of items?"
+
+
+def _outside(seen: Look) -> int:
+    """The rows with item and time that the range leaves out."""
+    return seen.rows - (seen.rows_inside or 0) - seen.null_rows
+
+
+def _notes(seen: Look, columns: EventColumns, timeline: Timeline | None) -> Iterator[str]:
+    outside = _outside(seen)
+    if seen.rows_inside and outside > 0 and not seen.bad_rows:
+        share = percent(outside / seen.rows)
+        yield f"{share} of the rows lie outside the range, or have a count below 1, and are ignored"
+    if timeline is not None and seen.steps_inside and (empty := timeline.steps - seen.steps_inside):
+        yield f"{empty:,} of {timeline.steps:,} steps hold no event"
+    if seen.placeholders:
+        yield (
+            f"{counted(seen.placeholders, 'row')} have a text such as NULL for {columns.title('item')}, which is one "
+            f"item to a release: empty it if it means that there is none"
+        )
+    for group in seen.groups:
+        if group.others:
+            shown = ", ".join(f"{text!r} ({counted(rows, 'row')})" for text, rows in group.others[:5])
+            share = percent(group.other_rows / seen.rows)
+            yield f"{share} of the rows are ignored, as their {group.column!r} is not on its list: {shown}"
 
 
 def _command(source: str, columns: EventColumns, options: LogOptions, step: str) -> str:
@@ -223,6 +369,11 @@ def _command(source: str, columns: EventColumns, options: LogOptions, step: str)
     given += [("--table", options.table), ("--delimiter", layout.delimiter)]
     given += [("--columns", None if layout.names is None else ",".join(layout.names))]
     given += [("--start", options.start or "START"), ("--end", options.end or "END"), ("--step", step)]
+    for group in () if columns.grouping is None else columns.grouping.columns:
+        listed = ",".join(map(str, group.values))
+        shown = listed if len(listed) <= 100 and listed.count(",") == len(group.values) - 1 else "VALUES"
+        given += [("--by", group.name), ("--values", shown)]
+    given += [("--max-groups", None if columns.grouping is None else "N")]
     given += [("--time-zone", options.time_zone), ("--window", f"rolling:{7 if step == '1d' else 10}")]
     words = [word for option, value in given if value is not None for word in (option, value)]
     words = ["dpwindows", "release", source, *["--no-header"] * (layout.names is not None), *words]

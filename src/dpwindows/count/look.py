@@ -6,22 +6,27 @@ Everything here is exact and is protected by nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import from_microseconds
 from dpwindows.count.engines.duckdb import _DuckDB, private_engine, progress_bar, running
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.query.dialect import SHOWN, Column, Kind
+from dpwindows.count.query.dialect import SHOWN, Column, Kind, quote_text
+from dpwindows.count.query.groups import listed_values
 from dpwindows.count.query.relation import EventQueries
 from dpwindows.count.sources.duckdb import find_parts
 from dpwindows.count.sources.places import place_of
 
-_MOST_SHOWN = 5
+PLACEHOLDERS = ("", "null", "none", "na", "n/a", "nan", "nil", "-", "?", "unknown", "undefined", "#n/a")
+"""Texts in small letters that stand for no value, and that a release reads as any other text."""
+
+_MOST_SHOWN, _MOST_OTHERS = 5, 100
 # As long as any timeline may be: where the clock of a zone stood does not matter here.
 _ALL_TIME = Timeline("1000-01-01", "9000-01-01", "1w")
 _ALL_NUMBERS = Timeline(-(2**61), 2**61, 2**50)
@@ -39,19 +44,38 @@ class BadValue:
 
 
 @dataclass(frozen=True)
+class GroupLook:
+    """What a column holds of its public list of values.
+
+    `absent` are the values of the list that no event has, of the range if it is known. `others` are the most frequent
+    values that are not on it, with their rows in all of the log, and `other_rows` the rows of all such values.
+    """
+
+    column: str
+    listed: int
+    absent: tuple[str, ...]
+    others: tuple[tuple[str, int], ...]
+    other_rows: int
+
+
+@dataclass(frozen=True)
 class Look:
     """What is in a log, exactly.
 
     `first` and `last` are the first and last time on the log's own clock (of times with an offset: in UTC), as ISO text
     or integers; `grain` is the longest of s, m, h, d that all times are whole multiples of, None where there is none.
-    `inside` counts the events of the range, occurrences where there is a count column, `items_inside` their items;
-    both are None without a range. `ignored` counts the rows with a count below 1.
+    `null_rows` counts the rows without item or time, `null_items` and `null_times` those without either one;
+    `placeholders` those whose item is a text such as NULL. `inside` counts the events of the range, occurrences where
+    there is a count column, `items_inside` their items, `steps_inside` the steps that have any, from `first_step` to
+    `last_step`; all are None without a range. `ignored` counts the rows with a count below 1.
     """
 
     rows: int
     items: int
+    null_rows: int
     null_items: int
     null_times: int
+    placeholders: int
     null_counts: int
     ignored: int
     first: str | int | None
@@ -62,6 +86,10 @@ class Look:
     rows_inside: int | None = None
     inside: int | None = None
     items_inside: int | None = None
+    steps_inside: int | None = None
+    first_step: int | None = None
+    last_step: int | None = None
+    groups: tuple[GroupLook, ...] = ()
 
     @property
     def span(self) -> int:
@@ -129,6 +157,11 @@ def look(
         EngineError: the engine failed.
     """
     settings = settings or EngineSettings()
+    grouping, columns = columns.grouping, replace(columns, grouping=None)
+    groups = []
+    for group in () if grouping is None else grouping.columns:
+        grouped = replace(columns, grouping=Grouping((group,)))
+        groups.append(_group_look(source, grouped, timeline, integer=integer, table=table, settings=settings))
     with private_engine(settings) as connection:
         parts = find_parts(connection, source, columns, table)
         integer = timeline.is_integer if timeline is not None else integer
@@ -141,7 +174,43 @@ def look(
             if timeline is not None:
                 narrow = EventQueries(_Lenient(), columns, timeline, cap=2**31)
                 inside = _inside(connection, [narrow.sql(part.sql, part.types) for part in parts])
-    return Look(**figures, bad=bad, **inside)
+    return Look(**figures, bad=bad, **inside, groups=tuple(groups))
+
+
+def _group_look(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline | None,
+    *,
+    integer: bool,
+    table: str | None,
+    settings: EngineSettings,
+) -> GroupLook:
+    """What the one column of a grouping holds, its values matched as a release matches them."""
+    assert columns.grouping is not None
+    (group,) = columns.grouping.columns
+    dialect = _Lenient()
+    writer = EventQueries(dialect, columns, timeline or (_ALL_NUMBERS if integer else _ALL_TIME), cap=1)
+    with private_engine(settings) as connection:
+        parts = find_parts(connection, source, columns, table)
+        coded = " UNION ALL ".join(f"SELECT code FROM ({writer.sql(part.sql, part.types)})" for part in parts)
+        others = []
+        for part in parts:
+            compared, literals = listed_values(dialect, group, "group_0", part.types["group_0"])
+            listed = ", ".join(f"({literal})" for literal in literals)
+            others.append(
+                f"SELECT CAST(read AS VARCHAR) AS read FROM (SELECT {compared} AS read FROM ({part.sql}) AS part) "
+                f"WHERE read IS NOT NULL AND NOT EXISTS (SELECT 1 FROM (VALUES {listed}) AS list(one) WHERE one = read)"
+            )
+        with running(columns, source):
+            there = {code for (code,) in connection.execute(f"SELECT DISTINCT code FROM ({coded}) AS coded").fetchall()}
+            rows = connection.execute(
+                f"SELECT left(read, {SHOWN}), count(*), sum(count(*)) OVER () FROM ({' UNION ALL '.join(others)}) "
+                f"GROUP BY read ORDER BY count(*) DESC, read LIMIT {_MOST_OTHERS}"
+            ).fetchall()
+    absent = tuple(str(value) for code, value in enumerate(group.values) if code not in there)
+    frequent = tuple((text, number) for text, number, _ in rows)
+    return GroupLook(group.name, len(group.values), absent, frequent, int(rows[0][2]) if rows else 0)
 
 
 def _row(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
@@ -152,6 +221,8 @@ def _row(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
 def _figures(connection: duckdb.DuckDBPyConnection, readings: str, *, integer: bool) -> dict[str, Any]:
     grains = ", ".join(f"count(*) FILTER (moment % {length} <> 0) AS off_{name}" for name, length in _LENGTHS.items())
     kinds = {"null_items": "item IS NULL", "null_times": "no_time", "null_counts": "no_count", "ignored": "count < 1"}
+    kinds["null_rows"] = "item IS NULL OR no_time"
+    kinds["placeholders"] = f"lower(trim(item)) IN ({', '.join(map(quote_text, PLACEHOLDERS))})"
     counted = ", ".join(f"count(*) FILTER ({condition}) AS {name}" for name, condition in kinds.items())
     figures = _row(
         connection,
@@ -180,9 +251,11 @@ def _bad_values(
 
 def _inside(connection: duckdb.DuckDBPyConnection, events: list[str]) -> dict[str, Any]:
     # As text: files may hold their items in several types.
-    all_events = " UNION ALL ".join(f"SELECT CAST(item AS VARCHAR) AS item, count FROM ({one})" for one in events)
+    kept = "CAST(item AS VARCHAR) AS item, step, count"
+    all_events = " UNION ALL ".join(f"SELECT {kept} FROM ({one})" for one in events)
     return _row(
         connection,
         f"SELECT count(*) AS rows_inside, CAST(coalesce(sum(count), 0) AS BIGINT) AS inside, "
-        f"count(DISTINCT item) AS items_inside FROM ({all_events}) AS events",
+        f"count(DISTINCT item) AS items_inside, count(DISTINCT step) AS steps_inside, min(step) AS first_step, "
+        f"max(step) AS last_step FROM ({all_events}) AS events",
     )

@@ -1,7 +1,7 @@
 """The first rows of a log, and what they suggest to its operator. No release depends on it.
 
-A release never guesses: the caller says what a value means. Here are guesses to confirm: how a file is laid out, which
-columns hold items and times, how times are written, and whether they carry a zone.
+A release never guesses: the caller says what a value means. Here are guesses to confirm: how a file is laid out, and
+whether times carry a zone. `guess` has those of columns.
 """
 
 from __future__ import annotations
@@ -11,47 +11,30 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
-from dpwindows.count.query.dialect import TIME_TEXT, Kind, quote_name
+from dpwindows.count.query.dialect import Kind, quote_name
 from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.duckdb import column_of, database_table, file_list
+from dpwindows.count.sources.excel import sheet_rows
 from dpwindows.count.sources.files import files_of, first_text, kind_of, text_of
 from dpwindows.count.sources.json_lines import objects_of
 from dpwindows.count.sources.sqlite import first_rows
 from dpwindows.count.time_formats import EPOCHS, has_clock, has_offset
 from dpwindows.errors import EngineError, InputError
 
-_ROWS, _TIMES, _CHARACTERS = 1_000, 200, 1 << 20
+_ROWS, _CHARACTERS = 1_000, 1 << 20
 _CLOCK, _ZONED = re.compile(r"[0-9]:[0-9]"), re.compile(r":.*(Z|[+-])")
 _PYTHON_KINDS = {int: Kind.INTEGER, float: Kind.FLOAT, str: Kind.TEXT, bytes: Kind.EXACT}
-_TIME_NAMES = re.compile(r"time|date|(^|_)(ts|at|day|when|moment|epoch)($|_)|timestamp|created|occurred", re.IGNORECASE)
-_ITEM_NAMES = re.compile(
-    r"user|item|visitor|customer|client|member|account|session|device|host|person|patient|player|driver|bike|mail|"
-    r"tailnum|who|cookie|(^|_)(id|ip|uid|uuid)($|_)|id$",
-    re.IGNORECASE,
-)
-_NATIVE = (Kind.WALL, Kind.INSTANT, Kind.DATE)
-_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-_DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
-_PATTERNS = (
-    *(day + clock for day in _DAYS for clock in _CLOCKS),
-    *("%Y%m%d", "%Y%m%d %H:%M:%S", "%Y%m%d%H%M%S", "%d/%b/%Y:%H:%M:%S %z", "%d %b %Y", "%b %d, %Y", "%d-%b-%Y"),
-    *("%a %b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S"),
-)
-# Seconds since 1970 of the years 1990 to 2100.
-_FIRST, _LAST = 631_152_000, 4_102_444_800
-_NO_NAME = re.compile(r"\s*|[+-]?[0-9.,:/ -]+([eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
+_NO_NAME = re.compile(r"[+-]?[0-9.,:/ -]+([eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
 
 @dataclass(frozen=True)
@@ -89,6 +72,8 @@ def sample_of(source: str, layout: CsvLayout | None, table: str | None) -> Sampl
             return _json_sample(files[0])
         case "SQLite":
             return _sqlite_sample(files[0], table)
+        case "Excel":
+            return _excel_sample(files[0], table)
         case kind:
             return _typed_sample(files[0], table, database=kind == "DuckDB")
 
@@ -127,6 +112,14 @@ def _json_sample(file: Path) -> Sample:
         for row in rows
     ]
     return Sample({name: [row.get(name) for row in texts] for name in names}, dict.fromkeys(names, Kind.TEXT))
+
+
+def _excel_sample(file: Path, sheet: str | None) -> Sample:
+    rows = list(islice(sheet_rows(file, sheet), _ROWS))
+    names = [name or "" for name in rows[0]] if rows else []
+    columns = zip(*(row[: len(names)] + [None] * (len(names) - len(row)) for row in rows[1:]), strict=True)
+    values = dict(zip(names, map(list, columns), strict=False)) or {name: [] for name in names}
+    return Sample(values, dict.fromkeys(names, Kind.TEXT))
 
 
 def _csv_sample(file: Path, layout: CsvLayout | None) -> Sample:
@@ -195,73 +188,3 @@ def _are_naive(source: str, columns: EventColumns, table: str | None) -> bool:
     texts = [text for text in sample.values[columns.time] if text is not None]
     unzoned = any(_CLOCK.search(text) and not _ZONED.search(text) for text in texts)
     return sample.kinds[columns.time] is Kind.WALL or (sample.kinds[columns.time] is Kind.TEXT and unzoned)
-
-
-@dataclass(frozen=True)
-class TimeGuess:
-    """How a column's times seem to be written: `formats` that read all of its first values, the likeliest first.
-
-    A format is what `--time-format` takes, "iso" where nothing need be said, "integer" for whole numbers that are
-    times of their own; the higher the `score`, the likelier the column is one of times.
-    """
-
-    formats: tuple[str, ...]
-    score: int
-
-
-def time_guess(values: Sequence[str | None], kind: Kind) -> TimeGuess | None:
-    """How the values of a column may be times; None if nothing that is known reads all of them."""
-    if kind in _NATIVE:
-        return TimeGuess(("iso",), 4)
-    there = [value.strip() for value in values if value is not None][:_TIMES]
-    if not there:
-        return TimeGuess(("iso",), 0)
-    if all(re.fullmatch(TIME_TEXT, value) for value in there):
-        return TimeGuess(("iso",), 4)
-    if fitting := tuple(pattern for pattern in _PATTERNS if all(_fits(value, pattern) for value in there)):
-        return TimeGuess(fitting, 3)
-    if not all(re.fullmatch(r"-?[0-9]+([.]0*)?", value) for value in there):
-        return None
-    for name, microseconds in EPOCHS.items():
-        if all(_FIRST <= float(value) * microseconds / 10**6 < _LAST for value in there):
-            return TimeGuess((name,), 2)
-    return TimeGuess(("integer",), 0)
-
-
-def _fits(value: str, pattern: str) -> bool:
-    try:
-        moment = datetime.strptime(value, pattern)
-    except ValueError:
-        return False
-    return 1900 <= moment.year < 2200
-
-
-def guessed_columns(sample: Sample, item: str | None, time: str | None) -> tuple[str, str]:
-    """The columns of items and of times: those given, and for the others the likeliest by name and values.
-
-    Raises:
-        InputError: no column looks like either.
-    """
-    guesses = {name: time_guess(sample.values[name], sample.kinds[name]) for name in sample.names}
-
-    def likeliest(role: str, scores: Mapping[str, Any]) -> str:
-        if not scores:
-            columns = ", ".join(sample.names)
-            raise InputError(f"no column looks like one of {role}s: name it with --{role}; the columns are {columns}")
-        return max(scores, key=lambda name: scores[name])
-
-    def item_score(name: str) -> tuple[bool, bool, float]:
-        """By name first; then no time and no measured number; then what has many values, and again and again."""
-        there = [value for value in sample.values[name] if value is not None]
-        share = len(set(there)) / len(there) if there else 0.0
-        guess, measured = guesses[name], sample.kinds[name] in (Kind.NESTED, Kind.FLOAT, Kind.DECIMAL)
-        exact = not measured and (guess is None or not guess.score)
-        return bool(_ITEM_NAMES.search(name)), exact, share * (1.5 - share)
-
-    if time is None:
-        named = {name: bool(_TIME_NAMES.search(name)) for name in sample.names}
-        scores = {name: guess.score + 2 * named[name] for name, guess in guesses.items() if guess and name != item}
-        time = likeliest("time", {name: score for name, score in scores.items() if score})
-    if item is None:
-        item = likeliest("item", {name: item_score(name) for name in sample.names if name != time})
-    return item, time

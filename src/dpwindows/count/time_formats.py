@@ -3,8 +3,8 @@
 Without a format a time says itself what it is: it has a type of times, or is ISO 8601 text. With `epoch-s`, `epoch-ms`
 or `epoch-us` it is a whole number of seconds, milliseconds or microseconds since 1970-01-01T00:00Z, of an integer type,
 as text, or in a floating-point column. With a pattern of `strptime` it is text, or whole numbers such as 20130131,
-that match it. In every case the reading is a function of the value alone: no unit is guessed from how large numbers
-are, and no order of day and month from other rows.
+that match it; a pattern that ends with UTC, GMT or Z is one of times in UTC. In every case the reading is a function of
+the value alone: no unit is guessed from how large numbers are, and no order of day and month from other rows.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def time_format_of(text: object) -> str | None:
 
 
 def has_offset(pattern: str) -> bool:
-    """True if times of this pattern say how far their clock is from UTC."""
-    return "z" in _letters(pattern)
+    """True if times of this pattern say how far their clock is from UTC, be it by UTC, GMT or Z at their end."""
+    return "z" in _letters(pattern) or re.search(r"[^%](UTC|GMT|Z)$", pattern) is not None
 
 
 def has_clock(pattern: str) -> bool:

@@ -113,12 +113,6 @@ def test_both_names_wrong_are_told_with_the_nearest(tmp_path: Path) -> None:
         count_events(pa.table({"item": ["a"], "at": [0]}), EventColumns("items", "when"), STEPS, [1])
 
 
-def test_workbooks_say_how_to_convert(tmp_path: Path) -> None:
-    book = written(tmp_path, b"PK\x03\x04 and so on", "visits.xlsx")
-    with pytest.raises(InputError, match=r"workbook of Excel.*save the sheet as CSV"):
-        counted(book, None)
-
-
 def test_on_the_command_line(tmp_path: Path) -> None:
     """Ratings as they are handed out: runs of spaces, no names, seconds since 1970."""
     log = written(tmp_path, "196 242  3 881250949\n186 302  3 891717742\n")

@@ -176,4 +176,25 @@ MUTANTS = [
         'f"+{quote_name(name)} AS {role}"',
         "tests/count/sources/test_sqlite.py::test_a_name_that_is_shown_and_not_held_makes_no_item",
     ),
+    Mutant(
+        "A look before a release lets pass what may be a mistake, and the budget is spent.",
+        "cli/release.py",
+        "suspect = [*found.problems, *found.doubts]",
+        "suspect = [*found.problems]",
+        "tests/end_to_end/test_check_first.py::test_it_stops_without_a_terminal",
+    ),
+    Mutant(
+        "Rows without item and time are left out of the figures of a log.",
+        "count/sources/duckdb.py",
+        'f" WHERE ({repeated}) IS NOT TRUE"',
+        'f" WHERE NOT ({repeated})"',
+        "tests/end_to_end/test_check.py::test_rows_without_item_and_time_are_counted",
+    ),
+    Mutant(
+        "Which of two formats reads the dates of a log is decided by its first rows.",
+        "count/guess.py",
+        "key=lambda pair: pair[1]",
+        "key=lambda pair: 0",
+        "tests/count/test_guess.py::test_what_the_log_decides_is_guessed",
+    ),
 ]

@@ -22,6 +22,7 @@ from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.query.dialect import Column, Kind, quote_name, quote_text, shown
 from dpwindows.count.sources.csv_files import CsvHeader, read_header
 from dpwindows.count.sources.database import database_of
+from dpwindows.count.sources.excel import sheet_table
 from dpwindows.count.sources.files import files_of, folder_keys, kind_of, require_one_place
 from dpwindows.count.sources.json_lines import json_lines_sql, require_fields
 from dpwindows.count.sources.names import chosen_table, require_columns, require_told_apart
@@ -157,8 +158,10 @@ def _path_parts(
         relation, name = database_table(connection, files[0], table)
         with reading(f"table {name} of {files[0]}"):
             return [_part(connection, relation, columns, f"table {name}")]
+    if kind == "Excel":
+        return [_sheet_part(connection, place, file, columns, table) for place, file in enumerate(files)]
     if table is not None:
-        raise InputError(f"table goes with a database file; {text} is {kind}")
+        raise InputError(f"table goes with a database file or a workbook; {text} is {kind}")
     if kind == "JSON Lines":
         require_fields(files, columns)
         types = {role: TEXT for role, _ in columns.roles}
@@ -224,6 +227,14 @@ def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str
     return found
 
 
+def _sheet_part(
+    connection: duckdb.DuckDBPyConnection, place: int, file: Path, columns: EventColumns, sheet: str | None
+) -> Part:
+    name = f"dpwindows_sheet_{place}"
+    connection.register(name, sheet_table(file, columns, sheet))
+    return Part(f"SELECT * FROM {name}", {role: TEXT for role, _ in columns.roles}, "varchar")
+
+
 def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
     """Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes.
 
@@ -235,16 +246,18 @@ def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -
         lines = _csv_reader(files, ["line"], header="false", delim="\x01\x02", quote="", escape="")
         cut = f"SELECT line, string_split_regex(trim(line, ' \t\r'), '[ \t]+') AS cut FROM {lines}"
         failure = f"CAST(error('CSV: another number of fields' || {shown('line')}) AS VARCHAR[])"
-        # An empty line is passed over: of no fields, each is null.
+        # An empty line is passed over.
         fields = f"CASE WHEN len(cut) = {len(header.names)} THEN cut WHEN cut <> [''] THEN {failure} END"
         chosen = {role: f"fields[{place + 1}]" for role, place in header.places(columns).items()}
-        relation = f"(SELECT {fields} AS fields FROM ({cut}) AS lines) AS spaced"
+        relation = (
+            f"(SELECT * FROM (SELECT {fields} AS fields FROM ({cut}) AS lines) WHERE fields IS NOT NULL) AS spaced"
+        )
     else:
         quotes = {"delim": header.delimiter, "quote": '"', "escape": '"'}
         names = [f"c{place}" for place in range(len(header.names))]
         relation = _csv_reader(files, names, header=str(header.named).lower(), **quotes)
     repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
-    events = f" WHERE NOT ({repeated})" if header.named else ""
+    events = f" WHERE ({repeated}) IS NOT TRUE" if header.named else ""
     return Part(_select(chosen, relation) + events, dict.fromkeys(chosen, TEXT), "varchar")
 
 

@@ -17,8 +17,36 @@ from dpwindows.errors import InputError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
 JSON_LINES_SUFFIXES = tuple(name + packed for name in (".jsonl", ".ndjson") for packed in ("", ".gz", ".zst"))
-EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xlsb")
+EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
+# What files of other kinds are, and what to do with them.
+_UNPACK = "an archive of files: unpack it, and give the files in it, or the folder"
+_TO_PARQUET = "write it to Parquet and give that, in R with arrow::write_parquet(events, 'events.parquet')"
+_PANDAS = "write it to Parquet and give that, in Python with pandas.{}({!r}).to_parquet('events.parquet')"
+_OTHER_KINDS = {
+    (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip", ".7z", ".rar"): _UNPACK,
+    (".rda", ".rdata", ".rds"): f"a file of R: {_TO_PARQUET}",
+    (".sas7bdat", ".xpt"): "a table of SAS: " + _PANDAS.format("read_sas", "{name}"),
+    (".dta",): "a table of Stata: " + _PANDAS.format("read_stata", "{name}"),
+    (".sav", ".zsav", ".por"): "a table of SPSS: " + _PANDAS.format("read_spss", "{name}"),
+    (".feather", ".arrow", ".ipc"): "an Arrow file: " + _PANDAS.format("read_feather", "{name}"),
+    (".orc",): "an ORC file: " + _PANDAS.format("read_orc", "{name}"),
+    (".pkl", ".pickle"): "a pickle of Python, which may run anything when it is opened: have it written to Parquet",
+    (".h5", ".hdf5", ".hdf"): "an HDF5 file: " + _PANDAS.format("read_hdf", "{name}"),
+    (".avro",): "an Avro file, which is not read: write it to Parquet, with DuckDB or Spark for example, and give that",
+    (
+        ".xes",
+        ".xes.gz",
+    ): "an event log in XES: write it to CSV, in Python with pm4py.convert_to_dataframe, and give that",
+    (".xml",): "an XML document, which is not read: write a CSV file of its events, and give that",
+    (".json", ".json.gz"): (
+        "JSON, which is read with one object a line: if each line is one, rename it to .jsonl; if all is one list, "
+        "write its objects as lines, with jq -c '.[]' {name} > events.jsonl for example"
+    ),
+    (".xls", ".xlsb", ".ods"): "a workbook in a format that is not read: save it as .xlsx or the sheet as CSV UTF-8",
+    (".mdb", ".accdb"): "a database of Access: export the table as CSV, and give that",
+    (".bz2", ".xz"): "packed in a way that is not read: unpack it, or pack it with gzip or zstd",
+}
 # What is beside the files of a Delta, a Hudi and an Iceberg table: what keeps track of their versions.
 TABLE_FORMAT_MARKS = ("_delta_log", ".hoodie", "metadata/*.metadata.json")
 
@@ -104,7 +132,7 @@ def table_format(directory: str) -> InputError:
 
 
 def kind_of(files: list[Path], text: str, *, csv: bool = False) -> str:
-    """What all files are: Parquet, DuckDB, SQLite, JSON Lines or CSV. Raises `InputError` if they are of several kinds.
+    """What all files are: Parquet, DuckDB, SQLite, JSON Lines, Excel or CSV. Raises `InputError` if they differ.
 
     With `csv`, that they are CSV was said, and their names need not end as CSV does.
     """
@@ -134,11 +162,13 @@ def _kind(path: Path, *, csv: bool) -> str:
         return "DuckDB"
     if head == SQLITE:
         return "SQLite"
-    if (head[:4] == b"PK\3\4" and name.endswith(EXCEL_SUFFIXES)) or name.endswith(".xls"):
-        raise InputError(
-            f"{path} is a workbook of Excel, whose cells have no types: save the sheet as CSV UTF-8, or "
-            f"use pandas.read_excel({path.name!r}, dtype=str).to_csv('events.csv', index=False), and give that"
-        )
+    if name.endswith(EXCEL_SUFFIXES):
+        return "Excel"
+    for suffixes, said in _OTHER_KINDS.items():
+        if name.endswith(suffixes):
+            raise InputError(f"{path} is {said.format(name=path.name)}")
+    if head[:4] == b"PK\3\4":
+        raise InputError(f"{path} is {_UNPACK}; if it is a workbook of Excel, its name must end in .xlsx")
     if name.endswith(JSON_LINES_SUFFIXES):
         return "JSON Lines"
     if csv or name.endswith(CSV_SUFFIXES):

@@ -19,6 +19,7 @@ from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.query.dialect import SHOWN, quote_name
 from dpwindows.count.sources.csv_files import read_header
 from dpwindows.count.sources.duckdb import file_list, frame_table
+from dpwindows.count.sources.excel import sheet_rows
 from dpwindows.count.sources.files import files_of, kind_of, text_of
 from dpwindows.count.sources.json_lines import objects_of
 from dpwindows.errors import InputError
@@ -82,6 +83,11 @@ def _values_of(source: object, columns: EventColumns, name: str, text: str) -> I
                     relation = f"read_parquet({file_list([file])}, file_row_number=true)"
                     rows = f"SELECT {quote_name(name)} AS value, file_row_number AS row FROM {relation}"
                     yield from ((f"{place} of {file}", text) for place in _row_with(connection, rows, text))
+            elif kind == "Excel":
+                sheet = sheet_rows(file, None)
+                column = next(sheet).index(name)
+                whole = ((number, row[column]) for number, row in enumerate(sheet, 2) if column < len(row))
+                yield from ((f"row {number:,} of {file}", value) for number, value in whole if value)
             elif kind in ("CSV", "JSON Lines"):
                 fields = _csv_fields(file, columns, name) if kind == "CSV" else _json_fields(file, name)
                 yield from ((f"line {line:,} of {file}", value) for line, value in fields)

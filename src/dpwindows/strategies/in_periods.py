@@ -110,7 +110,12 @@ def pure_limit(window: WindowFamily, k: int, unit: Unit, steps: int, epsilon: fl
     if least == 0.0:
         return None
     unit = unit.fit_to_range(steps)
-    if not isinstance(unit, (ItemLevel, ItemAddRemove)) or not isinstance(window, (Rolling, Tumbling)):
+    if not has_many_neighbours(window, unit):
         return least
     length, answers = (window.length, steps) if isinstance(window, Rolling) else (1, len(sizes(window, steps)))
     return max(least, many_neighbours(answers, length, epsilon, changed=isinstance(unit, ItemLevel)))
+
+
+def has_many_neighbours(window: WindowFamily, unit: Unit) -> bool:
+    """Whether the bound of `pure_limit` may be that of many neighbours; `unit` is fit to the range."""
+    return isinstance(unit, (ItemLevel, ItemAddRemove)) and isinstance(window, (Rolling, Tumbling))

@@ -247,18 +247,27 @@ class Release:
 
         return Plot(chosen(self.table, windows, k, groups), self.metadata)
 
-    def report(self, path: str | Path, *, force: bool = False) -> None:
+    def report(self, path: str | Path, *, force: bool = False, title: str | None = None, noun: str = "items") -> None:
         """Write the release as one self-contained HTML page.
 
+        Args:
+            path: where to.
+            force: replace what is there.
+            title: what stands above the page; by default what is counted, and the range.
+            noun: what items are called on it, in the plural: `customers`.
+
         Raises:
-            InputError: the file exists and `force` is not set.
+            InputError: the file exists and `force` is not set, or `title` or `noun` is no line of text.
             EngineError: the file cannot be written.
         """
         from dpwindows.report import page
 
+        for name, text in (("title", title), ("noun", noun)):
+            if text is not None and not (text.strip() and text.isprintable()):
+                raise InputError(f"{name} must be a line of text, got {text!r}")
         release_files.require_writable(Path(path), force=force, endings=(".html", ".htm"))
         shown = self.metadata | {"notes": [*self.metadata["notes"], *self.remarks]}
-        release_files.write_text(page(self.table, shown), Path(path), force=force)
+        release_files.write_text(page(self.table, shown, title=title, noun=noun), Path(path), force=force)
 
     @property
     def remarks(self) -> list[str]:

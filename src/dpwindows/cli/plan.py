@@ -183,8 +183,7 @@ def _planner_page(planned: Planned) -> str:
     from dpwindows.plan.unit_errors import asked_of_sliders, unit_errors
     from dpwindows.report.planner import planner_page
 
-    if not isinstance(planned, Plan):
-        raise InputError("--report goes with a batch release, and this one is of a stream")
+    assert isinstance(planned, Plan), "streams were refused"
     if planned.grouping is not None:
         raise InputError("--report goes with plans without groups: leave out --by")
     forecast = [entry.to_dict() for entry in planned.forecast()]

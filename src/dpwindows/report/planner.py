@@ -30,8 +30,9 @@ def planner_page(errors: Mapping[str, Any], asked: Mapping[str, Any], forecast: 
         + '</section><section aria-labelledby="try"><h2 id="try">Try other choices</h2><div id="planner">'
         "<noscript>The sliders need JavaScript; it fetches nothing.</noscript></div>"
         '<p class="note">Every number is the one that <code>dpwindows plan</code> gives for the choices shown, with '
-        "the budget shared out as asked. A dash: the least possible error is not worked out here. Expected counts are "
-        "your own guess: nothing here comes from data.</p></section>"
+        "the budget shared out as asked. The least error is a proved bound, under a pure budget "
+        "for any noise, else for Gaussian noise, which Laplace noise may be below; a dash: it is not worked out here. "
+        "Expected counts are your own guess: nothing here comes from data.</p></section>"
         + script("grid", "application/json", json.dumps(stated, separators=(",", ":"), allow_nan=False))
     )
     return document("What will the error be?", body, scripts=_SCRIPTS)

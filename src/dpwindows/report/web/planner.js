@@ -147,7 +147,7 @@ function startPlanner(data) {
       curve.replaceChildren();
       return;
     }
-    table.replaceChildren(grid(["Window", "Seen", "Standard error", "Relative error", "Least possible", "Times that", "Noise"], found.map((one) => [
+    table.replaceChildren(grid(["Window", "Seen", "Standard error", "Relative error", kind.value === "pure" ? "Least possible" : "Least of Gaussian noise", "Times that", "Noise"], found.map((one) => [
       one.window, one.measure, three(one.error), percent(one.error / expected), three(one.limit), one.limit ? three(one.error / one.limit) : "–", one.law.replace("discrete ", ""),
     ]), "Errors for these choices"));
     const needed = budgetFor(choice, budget, wanted * expected), symbol = kind.value === "zcdp" ? "ρ" : "ε";

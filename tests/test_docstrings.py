@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import doctest
 from collections.abc import Iterator
 from pathlib import Path
+
+import dpwindows as dw
 
 SOURCE = Path(__file__).parent.parent / "src" / "dpwindows"
 # The docstring of a command is its help text. The others are bugs, and what a base class leaves to others.
@@ -49,3 +52,11 @@ def test_whatever_raises_says_so() -> None:
         if not (path.parent.name == HELP and is_command(function))
     ]
     assert silent == []
+
+
+def test_what_the_help_of_a_plan_shows_is_so() -> None:
+    runner = doctest.DocTestRunner()
+    for example in doctest.DocTestFinder(recurse=False).find(dw.Plan):
+        runner.run(example)
+    assert runner.tries >= 3
+    assert runner.failures == 0

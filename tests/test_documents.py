@@ -28,7 +28,6 @@ HISTORY = ROOT / "CHANGELOG.md"
 
 # Blocks that are shown and not run: the page, how the block begins, and why.
 NOT_RUN = {
-    ("README.md", "make demo"): "sets up an environment; `make demo` and `make test` are what it says",
     ("README.md", "pip install"): "installs from the checkout",
     ("README.md", "dpwindows release postgresql:"): "needs a server and a Spark installation of the reader's own",
     ("CONTRIBUTING.md", "make test"): "these commands run the tests themselves",

@@ -88,9 +88,17 @@ def test_an_interval_without_ends_is_null_in_json(released: Path) -> None:
         (("--new", "--exactly", "1"), "new items are those counted at least k times"),
         (
             ("--minus", "2013-01-09", "2013-01-20"),
-            "the longest released window within it is 2013-01-13 to 2013-01-20; or release with --window any",
+            "the longest released window within it is 2013-01-13 to 2013-01-20 (rolling:7); or release with --window",
         ),
         (("--minus", "2013-01-09", "2013-01-15"), "exclusive: 2013-01-09 to 2013-01-16 was released, which holds one"),
+        (("--minus", "2013-01-09", "2013-01-17"), "2013-01-09 to 2013-01-16 was released, which holds one step less"),
+        (("--minus", "2013-01-09", "2013-01-30"), "is outside the range, which is 2013-01-01 to 2013-01-29 (end excl"),
+        (
+            ("--over", "2013-01-02", "2013-01-08", "--mean-over", "3"),
+            "exclusive: 2013-01-02 to 2013-01-09 was released, which holds one step more",
+        ),
+        (("--at-least", "1", "--exactly", "1"), "give --at-least or --exactly, not both"),
+        (("--over-group", "all"), "--over-group goes with --over"),
         (("--minus", "2013-01-09T01:00", "2013-01-15"), "is not on a boundary of the steps"),
     ],
 )
@@ -136,3 +144,21 @@ def test_groups_answer_each_with_its_own_noise(tmp_path: Path) -> None:
     apart = release.difference(dw.Window(3, 5, group={"site": "A"}), dw.Window(3, 5, group={"site": "B"}))
     assert apart.std_error == pytest.approx(math.hypot(one.std_error, other.std_error), rel=1e-6)
     run("count", out, "3", "5", "--group", "site").must_refuse("--group takes COLUMN=VALUE")
+    over = ("3", "5", *site, "--over", "3", "5")
+    share = told(out, *over, "--over-group", "all")
+    assert share["estimate"] == pytest.approx(40 / 61, abs=0.001)
+    assert share["what"] == "3 to 5 (at least 1, site=A) over 3 to 5 (at least 1, site=all)"
+    assert told(out, *over)["estimate"] == 1.0
+    assert told(out, *over)["what"].endswith("over 3 to 5 (at least 1, site=A)")
+    assert told(out, *over, "--over-group", "site=B")["estimate"] == pytest.approx(40 / 21, abs=0.001)
+    shown = run("count", out, *over, "--over-group", "all").must_work().out.splitlines()
+    assert shown[1] == share["what"]
+    run("count", out, *over, "--over-group", "A").must_refuse("--over-group takes COLUMN=VALUE")
+
+
+def test_python_is_told_in_its_own_words(released: Path) -> None:
+    release = dw.Release.load(released)
+    with pytest.raises(dw.InputError, match=r"ask for at_least=3 too when releasing$"):
+        release.count(*WEEKS[0], at_least=3)
+    with pytest.raises(dw.InputError, match=r"or release with AnyWindow\(\) to have every pair of dates$"):
+        release.count("2013-01-09", "2013-01-20")

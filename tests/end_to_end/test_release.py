@@ -286,7 +286,11 @@ def test_report_draws_a_release(flights: Path, tmp_path: Path) -> None:
     run("report", out, "-o", page).must_work()
     assert "rolling:28" in page.read_text(encoding="utf-8")
     assert run("report", out, "-o", page).code == 2
-    run("report", out, "-o", page, "--force").must_work()
+    run("report", out, "-o", page, "--force", "--title", "Our shop", "--noun", "customers").must_work()
+    written = page.read_text(encoding="utf-8")
+    assert "<h1>Our shop</h1>" in written
+    assert "distinct customers" in written
+    run("report", out, "-o", page, "--force", "--noun", " ").must_refuse("noun must be a line of text, got ' '")
 
 
 @pytest.mark.slow

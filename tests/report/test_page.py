@@ -44,6 +44,24 @@ def test_page_says_guarantee_budget_errors_and_making() -> None:
         assert said in text
 
 
+def test_the_main_series_comes_before_what_can_be_asked() -> None:
+    several = pa.concat_tables([SHAPES["any"], SHAPES["rolling"]])
+    written = page(several, about())
+    places = [
+        written.index(mark) for mark in ('id="headlines"', 'data-window="rolling:7"', 'id="explore"', 'id="table"')
+    ]
+    assert places == sorted(places)
+
+
+def test_a_page_has_a_title_and_calls_items_what_they_are() -> None:
+    reader = check_page(page(SHAPES["two measures"], about(), title="Shop <1>", noun="customers"))
+    for said in ("Shop <1>", "distinct customers, between", "Customers seen in the last 7 days"):
+        assert said in reader.text
+    assert reader.index["noun"] == "customers"
+    assert "items seen" not in reader.text.lower()
+    assert "distinct items" not in reader.text.lower()
+
+
 @pytest.mark.parametrize(
     ("budget", "said"),
     [

@@ -19,6 +19,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.plan.intervals import joint_factor
 from dpwindows.plan.unit_errors import unit_errors
 from dpwindows.reading.lattice_noise import Noise
+from dpwindows.reading.noise_moments import joint_variance
 from dpwindows.release.run import draw_estimates
 from dpwindows.strategies import BATCH, STREAM, candidates, joint_noise
 from tests.single_item import TableAnswers
@@ -142,9 +143,12 @@ def test_months_err_less_under_an_approximate_budget_too(unit: Unit) -> None:
 
 @pytest.mark.slow
 def test_the_sliders_of_a_page_know_it() -> None:
-    (family,) = unit_errors(plan_of(dw.Rolling(1), steps=60, unit=ITEM))["families"]
-    place = family["lengths"].index(1) * len(family["horizons"]) + family["horizons"].index(60)
-    assert family["errors"][LAPLACE][place][0] == pytest.approx(math.sqrt(61 * 62 / 3), rel=0.001)
+    choices = unit_errors(plan_of(dw.Rolling(1), steps=60, unit=ITEM))["choices"]
+    (((found,),),) = ([one["families"] for one in choices[0]["apart"] if one["law"] == LAPLACE],)
+    joint = found[-1]
+    assert joint["noise"] == CUBE
+    error = joint["errors"][0] * math.sqrt(joint_variance(CUBE, joint["scale"], joint["size"]))
+    assert error == pytest.approx(math.sqrt(61 * 62 / 3), rel=0.001)
 
 
 # --- Errors and intervals ---------------------------------------------------------------------------------------------

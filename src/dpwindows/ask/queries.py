@@ -70,11 +70,6 @@ class Measure:
         """Its k as releases and plans have it: None for occurrences."""
         return None if self.kind == "occurrences" else self.k
 
-    @property
-    def option(self) -> str:
-        """How the command line asks for it, without the dashes."""
-        return str(self).replace(f"{self.kind.replace('_', ' ')}", self.kind.replace("_", "-"))
-
     @classmethod
     def of(cls, kind: MeasureKind, k: int | None) -> Measure:
         """The measure of this kind with this `written_k`; raises `InputError` as `Measure` does."""

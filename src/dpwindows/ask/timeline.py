@@ -140,7 +140,7 @@ class Timeline:
         if index <= self.steps and int(bounds[index]) == number:
             return index
         if number < bounds[0] or number > bounds[-1]:
-            raise InputError(f"{value} is outside the range, which is {self.start} to {self.end}")
+            raise InputError(f"{value} is outside the range, which is {self.start} to {self.end} (end exclusive)")
         raise InputError(
             f"{value} is not on a boundary of the steps of {self.step_text}; "
             f"the nearest are {self._show(bounds[index - 1])} and {self._show(bounds[index])}"

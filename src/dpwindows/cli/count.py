@@ -45,6 +45,13 @@ Ends = tuple[str, str]
     metavar="COLUMN=VALUE",
     help="Of a release with groups: the one to show, by each of its columns. Default: the total.",
 )
+@click.option(
+    "--over-group",
+    "over_groups",
+    multiple=True,
+    metavar="all|COLUMN=VALUE",
+    help="Over the count of this group, or of all groups. Default: the group above it.",
+)
 @json_option
 def count(
     release_file: Path,
@@ -60,13 +67,15 @@ def count(
     over_at_least: int | None,
     mean_over: int,
     groups: tuple[str, ...],
+    over_groups: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Show one number of the file RELEASE, from START (inclusive) to END (exclusive), and its interval.
 
-    With --minus or --over it is a difference or a ratio, whose error knows how the noise of both is correlated. Nothing
-    is spent: whatever is worked out of a release is as private as the release.
+    With --minus or --over it is a difference or a ratio, whose error knows how the noise of both is correlated, and the
+    line below it names both sides. Nothing is spent: whatever is worked out of a release is as private as the release.
     """
+    from dpwindows.release.derived import Derived
     from dpwindows.release.release import Release
     from dpwindows.release.selection import Window
 
@@ -74,7 +83,7 @@ def count(
     counted: dict[str, Any] = {"at_least": at_least, "exactly": exactly, "occurrences": occurrences}
     counted |= {"group": parse_group(groups)}
     asked = Window(start, end, **counted, items=items or "all", mean_over=mean_over)
-    found = _answer(loaded, asked, minus, over, over_at_least)
+    found = _answer(loaded, asked, minus, over, over_at_least, over_groups)
     if as_json:
         values = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -82,22 +91,30 @@ def count(
         }
         show_json(values)
     else:
-        click.echo(str(found))
+        click.echo(f"{found}\n{found.what}" if isinstance(found, Derived) else str(found))
 
 
 def _answer(
-    loaded: Release, asked: Window, minus: Ends | None, over: Ends | None, over_at_least: int | None
+    loaded: Release,
+    asked: Window,
+    minus: Ends | None,
+    over: Ends | None,
+    over_at_least: int | None,
+    over_groups: tuple[str, ...],
 ) -> Count | Derived:
     if minus and over:
         raise InputError("give --minus or --over, not both")
-    if over_at_least is not None and not over:
-        raise InputError("--over-at-least goes with --over START END")
+    for option, given in (("--over-at-least", over_at_least), ("--over-group", over_groups)):
+        if given not in (None, ()) and not over:
+            raise InputError(f"{option} goes with --over START END")
     if minus:
         return loaded.difference(asked, replace(asked, start=minus[0], end=minus[1]))
     if over:
         other = replace(asked, start=over[0], end=over[1], items="all")
         if over_at_least is not None:
             other = replace(other, at_least=over_at_least, exactly=None, occurrences=False)
+        if over_groups:
+            other = replace(other, group=None if over_groups == ("all",) else parse_group(over_groups, "--over-group"))
         return loaded.ratio(asked, other)
     if asked.items == "all" and asked.mean_over == 1:
         counted: dict[str, Any] = {name: getattr(asked, name) for name in ("at_least", "exactly", "occurrences")}

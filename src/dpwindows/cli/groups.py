@@ -54,8 +54,8 @@ def read_values(name: str, text: str) -> list[str]:
     return values
 
 
-def parse_group(texts: tuple[str, ...]) -> dict[str, str] | None:
-    """What `--group COLUMN=VALUE` names, once for each column.
+def parse_group(texts: tuple[str, ...], option: str = "--group") -> dict[str, str] | None:
+    """What `--group COLUMN=VALUE`, or another option like it, names: once for each column.
 
     Raises:
         InputError: it is written otherwise.
@@ -64,6 +64,6 @@ def parse_group(texts: tuple[str, ...]) -> dict[str, str] | None:
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name or name in found:
-            raise InputError(f"--group takes COLUMN=VALUE, once for each column, got {text!r}")
+            raise InputError(f"{option} takes COLUMN=VALUE, once for each column, got {text!r}")
         found[name] = value
     return found or None

@@ -33,9 +33,25 @@ _STOPPED = (
 _LONGEST_MESSAGE = 2_000
 # Arguments that messages name and that are options here.
 ARGUMENTS = (
-    *("distinct_steps", "item_type", "max_draws", "max_occurrences", "max_runs", "max_steps", "memory_limit"),
+    *(
+        "at_least",
+        "distinct_steps",
+        "item_type",
+        "max_draws",
+        "max_occurrences",
+        "max_runs",
+        "max_steps",
+        "memory_limit",
+    ),
     *("password_file", "spill_directory", "time_format"),
 )
+# Arguments that messages give a value, and what is written otherwise here.
+_GIVEN = re.compile(r"(?<![\w'\"-])(at_least|exactly|totals)=(\w+)")
+_WRITTEN = {
+    "AnyWindow()": "--window any",
+    "occurrences=True": "--occurrences",
+    "at_least or exactly": "--at-least or --exactly",
+}
 _ARGUMENT = re.compile(rf"(?<![\w'\"-])({'|'.join(ARGUMENTS)})(?![\w=])")
 _PLAIN = {"±": "+-", "×": "x", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<="}
 
@@ -108,6 +124,9 @@ def _in_words(message: str) -> str:
 
 def _in_options(message: str) -> str:
     """A message with the names of arguments as those of options, but for what it says of Python."""
+    for python, option in _WRITTEN.items():
+        message = message.replace(python, option)
+    message = _GIVEN.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", message)
     return _ARGUMENT.sub(lambda found: f"--{found[0].replace('_', '-')}", message)
 
 

@@ -16,8 +16,10 @@ _DEMO_OUTPUT = Path("out/flights.parquet")
 @click.argument("release_file", metavar="RELEASE", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Page to write, ending in .html")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@click.option("--title", help="What stands above the page. Default: what is counted, and the range.")
+@click.option("--noun", default="items", show_default=True, help="What items are called, in the plural: customers.")
 @json_option
-def report(release_file: Path, output: Path, force: bool, as_json: bool) -> None:
+def report(release_file: Path, output: Path, force: bool, title: str | None, noun: str, as_json: bool) -> None:
     """Draw the charts of a release, on one page that loads nothing from anywhere."""
     from dpwindows.cli.options import refuse_inputs
     from dpwindows.release.release import Release
@@ -25,7 +27,7 @@ def report(release_file: Path, output: Path, force: bool, as_json: bool) -> None
     refuse_inputs(output, release=release_file)
     loaded = Release.load(release_file)
     with show_progress("drawing"):
-        loaded.report(output, force=force)
+        loaded.report(output, force=force, title=title, noun=noun)
     if as_json:
         show_json({"output": str(output), "release_id": loaded.metadata["release_id"]})
     else:

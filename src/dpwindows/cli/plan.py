@@ -179,9 +179,11 @@ def plan(
 
 
 def _planner_page(planned: Planned) -> str:
+    from dpwindows.plan.plan import Plan
     from dpwindows.plan.unit_errors import asked_of_sliders, unit_errors
     from dpwindows.report.planner import planner_page
 
+    assert isinstance(planned, Plan), "streams were refused"
     if planned.grouping is not None:
         raise InputError("--report goes with plans without groups: leave out --by")
     forecast = [entry.to_dict() for entry in planned.forecast()]

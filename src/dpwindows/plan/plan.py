@@ -34,7 +34,12 @@ class Plan(Planned):
     """A release worked out before any data is seen: what will be measured, with what noise, and how exact it will be.
 
     Args:
-        queries: what is asked; queries on one window family are measured together.
+        queries: what is asked. A query is a window family and what is counted in each of its windows: `Rolling(28)`
+            alone asks for the distinct items of the last 28 steps at every step, `Rolling(28).at_least(1, 3)` for those
+            seen at least once and at least 3 times, `.exactly(2)` for those seen twice, `.histogram(10)` for all up to
+            10.
+            Families are `Cumulative`, `Rolling`, `AnyWindow`, `Tumbling` and `ToDate`; queries on one of them are
+            measured together.
         timeline: the public range and step.
         unit: the unit of privacy.
         budget: what the whole release may spend.
@@ -62,6 +67,18 @@ class Plan(Planned):
     Raises:
         InputError: something asked for is not legal, more than 5,000,000 numbers would be released, or more than
             `max_draws` noise values drawn.
+
+    Example:
+        >>> import dpwindows as dw
+        >>> plan = dw.Plan(
+        ...     [dw.Rolling(7).at_least(1, 3), dw.Cumulative()],
+        ...     timeline=dw.Timeline("2013-01-01", "2013-03-01"),
+        ...     unit=dw.EventLevel(),
+        ...     budget=dw.ApproxDP(epsilon=1.0, delta=1e-6),
+        ... )
+        >>> [(entry.window, entry.k, round(entry.rms)) for entry in plan.forecast()]
+        [('rolling:7', 1, 15), ('rolling:7', 3, 15), ('cumulative', 1, 16)]
+        >>> release = plan.run("visits.csv", item="user", time="day")  # doctest: +SKIP
     """
 
     def __init__(

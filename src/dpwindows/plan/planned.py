@@ -33,6 +33,7 @@ from dpwindows.plan.sharing import (
     allot,
     allot_with_law,
     choose_joint,
+    choose_together,
     join_parts,
     parts_of,
     split_joint,
@@ -148,7 +149,7 @@ class Planned(PlanValues, ABC):
             joint = allot_with_law(GAUSSIAN, self.budget, join_parts(parts, places), self._designs)
         except InputError:  # the budget is too small for Gaussian noise, and not for what measures them apart
             return apart
-        return split_joint(joint, apart, places) or apart
+        return choose_together(split_joint(joint, apart, places), apart)
 
     @abstractmethod
     def _require_bearable(self) -> None:

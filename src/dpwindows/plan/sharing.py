@@ -243,8 +243,8 @@ def join_parts(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
 
 def split_joint(
     allotments: Sequence[Allotment], apart: Sequence[Allotment], places: Sequence[int]
-) -> tuple[Allotment, ...] | None:
-    """The allotments of joined parts, the joint one first, as one for each query; None where any errs more than apart.
+) -> tuple[Allotment, ...]:
+    """The allotments of joined parts, the joint one first, as one for each query.
 
     `apart` is what every query gets by itself, `places` are those of the queries that are measured as one.
     """
@@ -259,9 +259,13 @@ def split_joint(
         error = score_of(mine.variance(_DISTINCT[0]), None, criterion)
         chosen = Alternative(one.measurement.design.strategy, error)
         split.append(replace(mine, chosen=chosen, others=(before.chosen, *before.others)))
-    # Together where no query errs more for it.
-    better = not any(
+    return tuple(split)
+
+
+def choose_together(split: tuple[Allotment, ...], apart: tuple[Allotment, ...]) -> tuple[Allotment, ...]:
+    """The allotments together where no query errs more for it, else those apart."""
+    worse = any(
         choice.first_near_best([after.chosen.error, before.chosen.error])
         for after, before in zip(split, apart, strict=True)
     )
-    return tuple(split) if better else None
+    return apart if worse else split

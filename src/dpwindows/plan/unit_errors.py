@@ -1,174 +1,245 @@
-"""A grid of the errors under one unit of noise around what a plan asks, for a page with sliders.
+"""The plans around one that was asked for, under one unit of noise, for a page with sliders.
 
 An error is the noise scale that a budget buys for a sensitivity of 1, times the error at that scale, which depends on
-window, k, unit and horizon only. So a page that knows the second on a grid, and how to get the first from a budget,
-knows the error under every budget. Between the points of the grid it is read off straight lines in logarithms.
+what is asked, the unit and the horizon only. So a page that knows the second for some choices, and how to get the first
+from a budget, knows what `plan` says of each of these choices under every budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy as np
-
-from dpwindows import reading
-from dpwindows.ask.privacy import EventLevel, ItemLevel, PureDP, Unit
-from dpwindows.ask.queries import AnyWindow, PeriodFamily, Rolling, WindowFamily
+from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, ItemLevel, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Measure, PeriodFamily, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError, counted
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.problem import Problem
-from dpwindows.plan.planned import Planned
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law
+from dpwindows.kernel.designs import Design
+from dpwindows.plan.allotment import Allotment
+from dpwindows.plan.intervals import noise_of
+from dpwindows.plan.plan import Plan
+from dpwindows.plan.sharing import Part, allot_with_law, choose_joint, join_parts, split_joint
 from dpwindows.progress import show_progress
-from dpwindows.strategies import candidates
-from dpwindows.strategies.in_periods import limit
-from dpwindows.strategies.scoring import noise_factor
+from dpwindows.reading.noise_moments import noise_variance
+from dpwindows.strategies.in_periods import has_many_neighbours
+from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.strategy import PrescribedScale
 
-_KS = (1, 2, 4, 10)
-_LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
+_KS = (1, 3, 10)
+_BUDGETS: dict[Law, Budget] = {GAUSSIAN: ZCDP(0.5), LAPLACE: PureDP(1.0)}
 # Beyond these the least possible error takes long to find.
 _LONGEST_LIMIT = 1024
-_BITS = 24
 
 
 @dataclass(frozen=True)
-class _Point:
-    window: WindowFamily
-    k: int
+class _Choice:
+    """What can be chosen besides the budget."""
+
     unit: Unit
     steps: int
+    queries: tuple[Query, ...]
 
 
-def unit_errors(plan: Planned) -> dict[str, Any]:
-    """The grid around a plan as plain values: lengths and horizon halved and doubled, its unit and two more, several k.
+class _OneLaw(Plan):
+    """A plan for a choice under one noise law: measured apart, and `together` where several can be."""
 
-    Returns:
-        `families`, each with `window`, `share`, `lengths` (null for families without), `horizons`, `ks`, `units`, and
-        `errors` by law and `limit` (of the plan's own unit): one row for each unit, length and horizon, in this order,
-        with one number for each k, null where nothing is known. Errors are in counts, for a noise scale of 1 at a
-        sensitivity of 1.
-    """
-    units = list({unit.name: unit for unit in (plan.unit, EventLevel(), ItemLevel())}.values())
-    ks = sorted({*_KS, *(measure.k for query in plan.queries for measure in query.measures)})
-    axes = [(allotment, _axes(allotment.query.window, plan.timeline.steps)) for allotment in plan.allotments]
-    total = sum(len(lengths) * len(horizons) for _, (lengths, horizons) in axes) * len(ks) * len(units)
-    families = []
-    with show_progress("working out errors", total) as advance:
-        for allotment, (lengths, horizons) in axes:
-            window = allotment.query.window
-            rows = []
-            for unit, length, steps in product(units, lengths, horizons):
-                points = [_Point(_of_length(window, length), k, unit, steps) for k in ks]
-                rows.append(_errors_of(points, plan))
-                advance(len(ks))
-            families.append(
+    def __init__(self, asked: Plan, choice: _Choice, law: Law) -> None:
+        self._law, self.joint_noise, self.together = law, tuple[Allotment, ...](), tuple[Allotment, ...]()
+        reach = max((one.window.length for one in choice.queries if isinstance(one.window, Rolling)), default=0)
+        self._with_limits = law == GAUSSIAN and choice.unit == asked.unit and reach <= _LONGEST_LIMIT
+        same = choice.steps == asked.timeline.steps
+        super().__init__(
+            choice.queries,
+            timeline=asked.timeline if same else Timeline.of_steps(choice.steps),
+            unit=choice.unit,
+            budget=_BUDGETS[law],
+            strategy=asked.strategy,
+            criterion=asked.criterion,
+            weights=[one.share for one in asked.allotments],
+            singleton=asked.singleton,
+            estimate_loss=asked.estimate_loss,
+            confidence=asked.confidence,
+            max_draws=asked.max_draws,
+            **asked.rule.__dict__,
+        )
+
+    def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
+        apart = allot_with_law(self._law, self.budget, parts, partial(self._of_kind, joint=False))
+        if self._law == LAPLACE:
+            self.joint_noise = allot_with_law(self._law, self.budget, parts, partial(self._of_kind, joint=True))
+        places = choose_joint(parts, self.unit, last_step) if self._law == GAUSSIAN and self.strategy == "auto" else []
+        if places:
+            joint = allot_with_law(self._law, self.budget, join_parts(parts, places), self._designs)
+            self.together = split_joint(joint, apart, places)
+        return apart
+
+    def _of_kind(self, part: Part, law: Law, bits: int, *, joint: bool) -> Sequence[Design]:
+        """The designs whose noise is drawn for all numbers at once, or the others; all, where there are none."""
+        designs = self._designs(part, law, bits)
+        return [one for one in designs if (one.problem.law in JOINT) is joint] or designs
+
+    def _limit(self, allotment: Allotment, measure: Measure) -> float | None:
+        return super()._limit(allotment, measure) if self._with_limits else None
+
+    def limits(self) -> list[dict[str, Any]]:
+        """What is counted in every row, and its least error under Gaussian noise and, where known, under any."""
+        unit = self.unit.fit_to_range(self.timeline.steps)
+        rows = [(at, measure) for at, one in enumerate(self.allotments) for measure in one.query.measures]
+        found = []
+        for (at, measure), entry in zip(rows, self.forecast(), strict=True):
+            one = self.allotments[at]
+            limit = None if entry.limit is None else entry.limit / unit_scale(self.budget, self._law, one.share)
+            many = has_many_neighbours(one.measurement.design.problem.window, unit)
+            found.append(
                 {
-                    "window": window.text,
-                    "share": allotment.share,
-                    "lengths": None if lengths == [None] else lengths,
-                    "horizons": horizons,
-                    "ks": ks,
-                    "units": [unit.name for unit in units],
-                    "errors": {law: [[point[law] for point in row] for row in rows] for law in _LAWS},
-                    "limit": [[point["limit"] for point in row] for row in rows],
+                    "family": at,
+                    "window": entry.window,
+                    "measure": str(measure),
+                    "limit": limit,
+                    "pure_limit": None if many else limit,
                 }
             )
-    return {"families": families}
+        return found
+
+    def measured(self, *plans: Sequence[Allotment]) -> dict[str, Any] | None:
+        """What can be measured for every family: one choice for each of some plans, where these differ."""
+        if any(isinstance(one.measurement.design.shape, PrescribedScale) for allotments in plans for one in allotments):
+            return None
+        first = plans[0]
+        joint = sum(one.share for one in first if one.series is not None)
+        shares = [one.share if one.series is None else joint for one in first]
+        families = [
+            [self._priced(one, share) for one in dict.fromkeys(alike)]
+            for alike, share in zip(zip(*plans, strict=True), shares, strict=True)
+        ]
+        return {"law": self._law, "shares": shares, "families": families}
+
+    def _priced(self, one: Allotment, share: float) -> dict[str, Any]:
+        """A family's scale in lattice units where the budget buys a scale of 1, and its errors over that noise."""
+        noise, scale = noise_of(one.measurement), unit_scale(self.budget, self._law, share)
+        deviation = math.sqrt(noise_variance(noise.law, noise.scale, noise.size))
+        measures = one.query.measures if one.query in self.queries else ()
+        return {
+            "noise": noise.law,
+            "size": noise.size,
+            "scale": noise.scale / scale,
+            # Strategies are compared by a noise that is fine, but for noise that is drawn for all numbers at once.
+            "score": one.chosen.error / (deviation if noise.law in JOINT else noise.scale),
+            "errors": [one.forecast(measure, self.confidence, None).rms / deviation for measure in measures],
+        }
 
 
-def asked_of_sliders(plan: Planned) -> dict[str, Any]:
+def unit_errors(plan: Plan) -> dict[str, Any]:
+    """The plans around one as plain values: its unit and two more, longer or shorter ranges and windows, several k.
+
+    Returns:
+        `units`, `horizons`, `lengths` (for each place the windows) and `counted`, the stops of the sliders; and
+        `choices`, one for each combination of theirs, the last slider fastest, null where no strategy serves it. Of
+        each choice `rows` say what is counted, with its least error for a noise scale of 1 at a sensitivity of 1;
+        `apart` has one entry for each noise law, and `together` one where some windows can be measured as one. An entry
+        has the families' `shares` of the budget and for each of the `families` what may measure it: its `noise` and
+        the `scale` of that, the `score` that the choice is made by, and the `errors` of its rows.
+    """
+    units = list({unit.name: unit for unit in (plan.unit, EventLevel(), ItemLevel())}.values())
+    windows = list(_windows_around(plan))
+    horizons = _horizons_around(plan, max(map(_length, windows[-1])))
+    counts = {"as asked": tuple(query.measures for query in plan.queries)}
+    if len(same := set(counts["as asked"])) == 1:
+        counts = {", ".join(map(str, *same)): counts["as asked"]}
+    for k in _KS:
+        one = ((Measure("at_least", k),),) * len(plan.queries)
+        if one not in counts.values():
+            counts[f"at least {k}"] = one
+    sliders = list(product(units, horizons, windows, counts.values()))
+    choices = []
+    with show_progress("working out errors", len(sliders)) as advance:
+        for unit, steps, families, measures in sliders:
+            asked = tuple(Query(window, wanted) for window, wanted in zip(families, measures, strict=True))
+            choices.append(_plans_of(plan, _Choice(unit, steps, asked)))
+            advance(1)
+    return {
+        "units": [unit.name for unit in units],
+        "horizons": horizons,
+        "lengths": [[window.text for window in families] for families in windows],
+        "counted": list(counts),
+        "choices": choices,
+    }
+
+
+def _plans_of(plan: Plan, choice: _Choice) -> dict[str, Any] | None:
+    plans = []
+    for law in _BUDGETS:
+        try:
+            plans.append(_OneLaw(plan, choice, law))
+        except InputError:
+            continue
+    apart = [one.measured(one.every_allotment, *([one.joint_noise] if one.joint_noise else [])) for one in plans]
+    together = [one.measured(one.together) for one in plans if one.together]
+    if not any(apart):
+        return None
+    return {
+        "rows": plans[0].limits(),
+        "apart": [found for found in apart if found is not None],
+        "together": together[0] if together else None,
+    }
+
+
+def asked_of_sliders(plan: Plan) -> dict[str, Any]:
     """Where the sliders of a planner's page begin, and what was asked in a sentence."""
     budget = plan.budget.to_dict()
     queries = "; ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in plan.queries)
-    together = [one.query.window.text for one in plan.allotments if one.series is not None]
-    apart = (
-        f" The plan measures {', '.join(together)} as one; under the sliders each is measured by itself, and errs more."
-    )
     return {
         "kind": budget["kind"],
         "amount": budget.get("epsilon") or budget["rho"],
         "delta": budget.get("delta") or 1e-6,
         "unit": plan.unit.name,
         "horizon": plan.timeline.steps,
-        "sentence": f"Asked: {queries}; {counted(plan.timeline.steps, 'step')}, {plan.unit.name} level, {plan.budget}."
-        f"{apart if together else ''}",
+        "length": [query.window.text for query in plan.queries],
+        "sentence": f"Asked: {queries}; {counted(plan.timeline.steps, 'step')}, {plan.unit.name} level, {plan.budget}.",
     }
 
 
-def _axes(window: WindowFamily, steps: int) -> tuple[list[int | None], list[int]]:
-    horizons = sorted({max(2, steps // 2), steps, 2 * steps})
-    if isinstance(window, Rolling) and window.length > horizons[0]:
-        horizons = [steps, 2 * steps]
+def _length(window: WindowFamily) -> int:
+    """The steps of a window's length that a slider changes; 0 where there are none."""
     match window:
-        case PeriodFamily():
-            return [None], [steps]
-        case AnyWindow(max_length=None):
-            return [None], horizons[:2]
-        case AnyWindow(max_length=int(length)):
-            return list(_around(length, horizons[0])), horizons[:2]
         case Rolling(length):
-            return list(_around(length, horizons[0])), horizons
-    return [None], horizons
+            return length
+        case AnyWindow(max_length=int(length)):
+            return length
+    return 0
 
 
-def _around(length: int, most: int) -> Iterator[int]:
-    """A length, its half and its double; but none that is nearly the shortest horizon, where errors fall off."""
-    own = min(most, length)
-    yield from sorted({max(1, own // 2), own, max(own, min(most // 2, 2 * length))})
+def _windows_around(plan: Plan) -> Iterator[tuple[WindowFamily, ...]]:
+    """The windows as asked, half as long and twice as long, where these are still windows of their own."""
+    own = [query.window for query in plan.queries]
+    seen = set[tuple[WindowFamily, ...]]()
+    for times in (0.5, 1, 2):
+        found = tuple(_of_length(window, max(1, int(times * _length(window)))) for window in own)
+        fits = times <= 1 or max(map(_length, found)) <= plan.timeline.steps
+        if fits and len(set(found)) == len(own) and found not in seen:
+            seen.add(found)
+            yield found
 
 
-def _of_length(window: WindowFamily, length: int | None) -> WindowFamily:
+def _of_length(window: WindowFamily, length: int) -> WindowFamily:
     match window:
-        case Rolling() if length is not None:
+        case Rolling():
             return replace(window, length=length)
-        case AnyWindow() if length is not None:
+        case AnyWindow(max_length=int()):
             return replace(window, max_length=length)
     return window
 
 
-def _errors_of(row: list[_Point], plan: Planned) -> list[dict[str, float | None]]:
-    """Errors by law and the limit, for every k; where the first and the last k err alike, all between do."""
-    errors: list[dict[str, float | None]] = [{} for _ in row]
-    for law in _LAWS:
-        first, last = _error(row[0], plan, law), _error(row[-1], plan, law)
-        alike = first is not None and last is not None and abs(first - last) <= 1e-6 * first
-        for at, point in enumerate(row):
-            ends = {0: first, len(row) - 1: last}
-            errors[at][law] = first if alike else ends[at] if at in ends else _error(point, plan, law)
-    for at, point in enumerate(row):
-        errors[at]["limit"] = _limit(point, plan)
-    return errors
-
-
-def _error(point: _Point, plan: Planned, law: Law) -> float | None:
-    problem = Problem(
-        window=point.window,
-        steps=point.steps,
-        thresholds=(point.k,),
-        unit=point.unit,
-        law=law,
-        noise_per_unit=1.0,
-        criterion=plan.criterion,
-        bits=_BITS,
-        singleton=plan.singleton,
-        # Whole items have noise that is drawn for all numbers at once, and spends epsilon alone as Laplace noise does.
-        budget=PureDP(1.0) if law == LAPLACE else None,
-        rule=plan.rule,
-    )
-    try:
-        design = candidates(problem, plan.strategy)[0]
-    except InputError:
-        return None
-    if isinstance(design.shape, PrescribedScale):
-        return None
-    return float(noise_factor(design) * np.sqrt(reading.of(design.at(point.k)).variance().mean()))
-
-
-def _limit(point: _Point, plan: Planned) -> float | None:
-    reach = point.window.length if isinstance(point.window, Rolling) else point.steps
-    if plan.singleton or point.unit != plan.unit or reach > _LONGEST_LIMIT:
-        return None
-    return limit(point.window, point.k, point.unit, point.steps)
+def _horizons_around(plan: Plan, longest: int) -> list[int]:
+    """The range as asked and one twice as long; one half as long with any windows, which are many."""
+    steps, families = plan.timeline.steps, [query.window for query in plan.queries]
+    if any(isinstance(window, PeriodFamily) for window in families):
+        return [steps]
+    if any(isinstance(window, AnyWindow) for window in families):
+        return sorted({max(1, longest, steps // 2), steps})
+    return [steps, 2 * steps]

@@ -77,6 +77,6 @@ def rows_of_group(table: pa.Table, metadata: dict[str, Any], group: Mapping[str,
     if missing and not table.num_rows:
         raise InputError(
             f"this release has no totals over {' and '.join(missing)}: name a group of each, such as "
-            f"{missing[0]}={columns[missing[0]][0]}, or plan with --totals SHARE"
+            f"{missing[0]}={columns[missing[0]][0]}, or plan with totals=SHARE"
         )
     return table

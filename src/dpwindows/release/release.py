@@ -7,7 +7,7 @@ data but the noisy numbers: no path, no count of rows, no range read from the lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dpwindows.errors import InputError, counted
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, with_interval
-from dpwindows.release.groups import rows_of_group
+from dpwindows.release.groups import group_names, rows_of_group
 from dpwindows.release.plot import Plot
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
 
@@ -169,7 +169,7 @@ class Release:
             InputError: a number it needs was not released, or the release does not say how its noise is correlated.
         """
         asked = as_window(window)
-        return alone(self._combined(asked), self._confidence, str(asked))
+        return alone(self._combined(asked), self._confidence, self._named(asked))
 
     def difference(self, one: Selected, other: Selected) -> Derived:
         """One released number less another: `release.difference(("2013-07-08", "2013-07-15"), ("2013-07-01", ...))`.
@@ -185,7 +185,8 @@ class Release:
             InputError: as for `estimate`.
         """
         first, second = as_window(one), as_window(other)
-        return difference(self._combined(first), self._combined(second), self._confidence, f"{first} minus {second}")
+        what = f"{self._named(first)} minus {self._named(second)}"
+        return difference(self._combined(first), self._combined(second), self._confidence, what)
 
     def ratio(self, one: Selected, other: Selected) -> Derived:
         """One released number over another, such as daily over monthly actives.
@@ -195,13 +196,21 @@ class Release:
 
         Args:
             one: the numerator, as for `difference`.
-            other: the denominator.
+            other: the denominator; without a `group` the total over all groups, whatever group the numerator is of.
 
         Raises:
             InputError: as for `estimate`.
+
+        Example:
+            `release.ratio(dw.Window(*june, group={"origin": "JFK"}), june)` is the share of JFK in the total.
         """
         first, second = as_window(one), as_window(other)
-        return ratio(self._combined(first), self._combined(second), self._confidence, f"{first} over {second}")
+        what = f"{self._named(first)} over {self._named(second)}"
+        return ratio(self._combined(first), self._combined(second), self._confidence, what)
+
+    def _named(self, window: Window) -> str:
+        """A window in words, with the group in every column of the release."""
+        return str(replace(window, group=dict.fromkeys(group_names(self.metadata), "all") | dict(window.group or {})))
 
     def _combined(self, window: Window) -> Combined:
         rows = rows_of_group(self.table, self.metadata, window.group)
@@ -241,18 +250,27 @@ class Release:
 
         return Plot(chosen(self.table, windows, k, groups), self.metadata)
 
-    def report(self, path: str | Path, *, force: bool = False) -> None:
+    def report(self, path: str | Path, *, force: bool = False, title: str | None = None, noun: str = "items") -> None:
         """Write the release as one self-contained HTML page.
 
+        Args:
+            path: where to.
+            force: replace what is there.
+            title: what stands above the page; by default what is counted, and the range.
+            noun: what items are called on it, in the plural: `customers`.
+
         Raises:
-            InputError: the file exists and `force` is not set.
+            InputError: the file exists and `force` is not set, or `title` or `noun` is no line of text.
             EngineError: the file cannot be written.
         """
         from dpwindows.report import page
 
+        for name, text in (("title", title), ("noun", noun)):
+            if text is not None and not (text.strip() and text.isprintable()):
+                raise InputError(f"{name} must be a line of text, got {text!r}")
         release_files.require_writable(Path(path), force=force, endings=(".html", ".htm"))
         shown = self.metadata | {"notes": [*self.metadata["notes"], *self.remarks]}
-        release_files.write_text(page(self.table, shown), Path(path), force=force)
+        release_files.write_text(page(self.table, shown, title=title, noun=noun), Path(path), force=force)
 
     @property
     def remarks(self) -> list[str]:

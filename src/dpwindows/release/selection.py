@@ -187,26 +187,28 @@ def _missing(
             held_there = table if family is None else table.filter(pc.equal(table["window"], str(family)))
             advice = _instead(steps, held_there, timeline, wanted)
         else:
-            advice = f"ask for --{wanted.option} too when releasing"
+            counted = "occurrences=True" if wanted.kind == "occurrences" else f"{wanted.kind}={wanted.k}"
+            advice = f"ask for {counted} too when releasing"
     return f"{what} not released{within}; this release holds {names}: {advice}"
 
 
 def _instead(steps: Sequence[tuple[int, int]], table: pa.Table, timeline: Timeline, measure: Measure) -> str:
-    """What to ask in place of a window that was not released, or of several."""
-    advice = "release with --window any (in Python AnyWindow()) to have every pair of dates"
-    if len(steps) > 1:
-        return advice
-    ((first, last),) = steps
+    """What to ask in place of a window that was not released, or of several moved step by step."""
+    advice = "release with AnyWindow() to have every pair of dates"
     held = table.filter(_is_of(table, measure))
-    released = set(zip(held["first_step"].to_pylist(), held["last_step"].to_pylist(), strict=True))
+    ends = zip(held["first_step"].to_pylist(), held["last_step"].to_pylist(), strict=True)
+    released = dict(zip(ends, held["window"].to_pylist(), strict=True))
+    first, last = steps[0]
 
     def shown(one: tuple[int, int]) -> str:
         return f"{timeline.boundary_text(one[0] - 1)} to {timeline.boundary_text(one[1])}"
 
-    if (first, last + 1) in released:
-        return f"ends are exclusive: {shown((first, last + 1))} was released, which holds one step more"
+    for later, holds in ((1, "more"), (-1, "less")):
+        if all((one[0], one[1] + later) in released for one in steps):
+            near = shown((first, last + later))
+            return f"the end of a window is exclusive: {near} was released, which holds one step {holds}"
     inside = [one for one in released if first <= one[0] and one[1] <= last]
     if inside:
         longest = max(inside, key=lambda one: (one[1] - one[0], one[1]))
-        return f"the longest released window within it is {shown(longest)}; or {advice}"
+        return f"the longest released window within it is {shown(longest)} ({released[longest]}); or {advice}"
     return advice

@@ -30,7 +30,7 @@ _TIMES = (60_000, 300_000, 900_000, _HOUR, 3 * _HOUR, 6 * _HOUR, _DAY, 2 * _DAY,
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 1200)
 # The inner picture, and the margins of a chart in pixels.
 _SIDE = 1000
-_TOP, _RIGHT, _BOTTOM = 12, 12, 42
+_TOP, _RIGHT, _BOTTOM = 24, 12, 42
 _FEW = 40
 
 
@@ -95,7 +95,7 @@ class Chart:
     Attributes:
         title: what is shown.
         x, y: the axes.
-        x_title: what stands under the chart.
+        x_title, y_title: what stands under the chart, and above its vertical axis.
         lines: SVG in a square with sides of 1,000, which is stretched.
         dots: SVG with places in percent of width and height.
         legend: swatches (a colour each) with what they stand for.
@@ -107,6 +107,7 @@ class Chart:
     x: Axis
     y: Axis
     x_title: str = ""
+    y_title: str = ""
     lines: str = ""
     dots: str = ""
     legend: tuple[tuple[str, str], ...] = ()
@@ -144,6 +145,8 @@ class Chart:
             where = f'x="{at}" y="100%" dy="18" text-anchor="{anchor}"'
             parts.append(f'<text {where} class="tick{more}">{escape(text)}</text>')
         parts.append(f'<text x="0" y="100%" dy="36" class="title">{escape(self.x_title)}</text>')
+        if self.y_title:
+            parts.append(f'<text x="-6" y="0" dy="-10" class="title">{escape(self.y_title)}</text>')
         stretched = f'viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" width="100%" height="100%"'
         parts.append(f'<svg {stretched} overflow="visible">{self.lines}</svg>{self.dots}')
         return "".join(parts)

@@ -19,7 +19,7 @@ from dpwindows.report.charts import COLOURS, HEAT, Axis, Chart, Floats, Line, ce
 from dpwindows.report.clock import Clock
 from dpwindows.report.html import grid, unbroken_dates
 from dpwindows.report.series import ALL, Family, Series
-from dpwindows.report.words import confidence_of, in_words, number, when
+from dpwindows.report.words import NOUN, confidence_of, in_words, number, when
 
 # Together these keep the charts of any release under about 3 MB: a point of a line takes some 40 bytes.
 _POINTS, _POINTS_OF_A_SERIES = 30_000, 1_500
@@ -92,17 +92,17 @@ class Figure:
         return [*all_charts[:-1], replace(all_charts[-1], said=(*all_charts[-1].said, " ".join(self.notes)))]
 
 
-def figures(found: Sequence[Family], clock: Clock, metadata: Mapping[str, Any]) -> list[Figure]:
-    """The figures of these families, those over all groups before those of single groups."""
-    drawer = _Drawer(found, clock, confidence_of(metadata))
+def figures(found: Sequence[Family], clock: Clock, metadata: Mapping[str, Any], noun: str = NOUN) -> list[Figure]:
+    """The figures of these families, those over all groups before those of single groups; `noun` is what is counted."""
+    drawer = _Drawer(found, clock, confidence_of(metadata), noun)
     return [figure for family in found[:MOST_FIGURES] for figure in drawer.of_family(family)]
 
 
 class _Drawer:
     """What the figures of one release have in common."""
 
-    def __init__(self, found: Sequence[Family], clock: Clock, confidence: float) -> None:
-        self.clock, self.interval = clock, f"{percent(confidence, 6)} interval"
+    def __init__(self, found: Sequence[Family], clock: Clock, confidence: float, noun: str) -> None:
+        self.clock, self.interval, self.noun = clock, f"{percent(confidence, 6)} interval", noun
         series = [one for family in found for one in family.series]
         self.place = {id(one): at for at, one in enumerate(series)}
         maps = sum(one.window.startswith("any") for one in series)
@@ -111,7 +111,7 @@ class _Drawer:
 
     def of_family(self, family: Family) -> Iterator[Figure]:
         """One figure for the totals, and one for single groups; of any windows one with a map for each series."""
-        title = f"{_counted(family.series)} {family.in_windows(self.clock)}"
+        title = f"{_counted(family.series, self.noun)} {family.in_windows(self.clock)}"
         if family.name == "any":
             left = _left_out(len(family.series) - _MOST_MAPS, "map")
             panels = [panel for one in family.series[:_MOST_MAPS] for panel in self._any_windows(one, title)]
@@ -171,7 +171,7 @@ class _Drawer:
         low, high = min(map(min, places)), max(map(max, places))
         calendar = self.clock.described()["kind"] == "calendar"
         x = times(low, high) if calendar else numbers(low, high, 6, whole=True)
-        chart = Chart(title, x, y, x_title=self.clock.axis_title, height=height)
+        chart = Chart(title, x, y, x_title=self.clock.axis_title, y_title=self.noun, height=height)
         drawn = [one.thinned(self.points) for one in several]
         labels = [one.label.split(",")[0] if heading else one.label for one in several]
         return Panel(self._lines(chart, drawn, labels), self._places(several), "time", heading)
@@ -182,7 +182,8 @@ class _Drawer:
         last = series.last_end()
         x = numbers(1, int(last.lengths.max()), 8, whole=True)
         ends = f"for windows {self.clock.until} {self.clock.ends(self.clock.wall(last.rows['end'].slice(0, 1)))[0]}"
-        chart = Chart(f"By length, {ends}", x, self._axis([last]), f"window length ({self.clock.steps})", height=200)
+        across = f"window length ({self.clock.steps})"
+        chart = Chart(f"By length, {ends}", x, self._axis([last]), across, y_title=self.noun, height=200)
         lines = self._lines(chart, [last.thinned(self.points)], [series.label])
         yield Panel(lines, self._places([series]), "length", choice=series.label)
 
@@ -233,12 +234,12 @@ class _Drawer:
         if every_end * every_length > 1:
             title += f" (drawn: {wide * tall:,} places, each one window)"
         said = self._caption([series.last_end()])
-        return Chart(title, x, y, self.clock.axis_title, lines, legend=tuple(legend), said=(said,), height=300)
+        return Chart(title, x, y, self.clock.axis_title, lines=lines, legend=tuple(legend), said=(said,), height=300)
 
     def _caption(self, several: Sequence[Series]) -> str:
         """What the last windows say, or the longest of those that end last."""
         rows = [in_words(one, -1, self.clock) for one in several]
-        items = ("distinct items" if one.distinct else f"seen {one.label}" for one in several)
+        items = (f"distinct {self.noun}" if one.distinct else f"seen {one.label}" for one in several)
         parts = (
             f"{row.estimate} {what} ({self.interval} {row.interval})" for what, row in zip(items, rows, strict=True)
         )
@@ -258,7 +259,7 @@ def last_numbers(found: Sequence[Family], clock: Clock, metadata: Mapping[str, A
     rows = []
     for one in [one for family in found for one in family.series][:most]:
         row = in_words(one.last_end() if one.window.startswith("any") else one, -1, clock)
-        rows.append([one.window, one.label, row.end, row.estimate, row.error, row.interval])
+        rows.append([one.window, one.full_label, row.end, row.estimate, row.error, row.interval])
     return grid(head, rows, numeric=(3, 4, 5), label="The last number of each series")
 
 
@@ -271,10 +272,11 @@ def _raw_and_fitted(series: Series) -> list[tuple[str, Floats]]:
     return [('<g class="raw" display="none">{}</g>', raw), ('<g class="fitted">{}</g>', both)]
 
 
-def _counted(several: Sequence[Series]) -> str:
-    if len(several) > 1:
-        return "Items seen"
-    return "Distinct items" if several[0].distinct else f"Items seen {several[0].label}"
+def _counted(several: Sequence[Series], noun: str) -> str:
+    if several[0].distinct and len(several) == 1:
+        return f"Distinct {noun}"
+    seen = f"{noun[0].upper()}{noun[1:]} seen"
+    return seen if len(several) > 1 else f"{seen} {several[0].label}"
 
 
 def _left_out(more: int, what: str) -> list[str]:

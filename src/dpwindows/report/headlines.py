@@ -31,7 +31,7 @@ import scipy
 
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import Family, Series, to_quote
-from dpwindows.report.words import confidence_of, figures_of, in_words, number, when
+from dpwindows.report.words import NOUN, confidence_of, figures_of, in_words, number, when
 
 _MOST = 4
 _GAUSSIAN = "discrete Gaussian"
@@ -55,7 +55,9 @@ class Headline:
     upper: float
 
 
-def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, Any]) -> list[Headline]:
+def headlines(
+    families: Sequence[Family], clock: Clock, metadata: Mapping[str, Any], noun: str = NOUN
+) -> list[Headline]:
     """The first statements of a page, at most five; together they hold with the confidence of the release.
 
     For each of the first families the last whole window, each window once, and for the first rolling or tumbling one
@@ -73,7 +75,7 @@ def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, A
             break
     every = [one for family in families for one in family.series]
     share = (1 - confidence_of(metadata)) / max(1, len(picked))
-    return [_headline(family, one, every, clock, metadata, share) for family, one in picked.values()]
+    return [_headline(family, one, every, clock, metadata, share, noun) for family, one in picked.values()]
 
 
 def factor(alpha: float, *, gaussian: bool, added: float = 0.0) -> float:
@@ -115,7 +117,13 @@ def _added(noise: Mapping[str, Any]) -> float:
 
 
 def _headline(
-    family: Family, candidates: Series, every: Sequence[Series], clock: Clock, metadata: Mapping[str, Any], share: float
+    family: Family,
+    candidates: Series,
+    every: Sequence[Series],
+    clock: Clock,
+    metadata: Mapping[str, Any],
+    share: float,
+    noun: str,
 ) -> Headline:
     """The statement on the candidate of the largest estimate, which holds for all of them at once."""
     alike = [one for one in every if one.counted == candidates.counted]
@@ -129,7 +137,7 @@ def _headline(
     estimate = float(series.numbers("estimate")[row])
     first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
     span = f"{when(in_words(series, row, clock), clock)} ({clock.length(last - first + 1)})"
-    counted = "distinct items" if series.distinct else f"items seen {series.label}"
+    counted = f"distinct {noun}" if series.distinct else f"{noun} seen {series.label}"
     counted += f" ({family.together})" if family.together else ""
     value = f"{_range(estimate, half, error, counted)} (standard error {figures_of(error)})"
     text = f"{span}: {value}."

@@ -39,12 +39,15 @@ def script(name: str, kind: str, content: str) -> str:
 
 
 def grid(head: Sequence[str], body: Iterable[Sequence[str]], *, numeric: Sequence[int], label: str) -> str:
-    """A table whose header cells say what they head, in a box that scrolls sideways by itself on a phone."""
+    """A table whose header cells say what they head; on a phone each cell says it, in a box as wide as the page."""
     marks = dict.fromkeys(numeric, ' class="n"')
     top = "".join(f'<th scope="col"{marks.get(at, "")}>{escape(name)}</th>' for at, name in enumerate(head))
     rows = "".join(
         f'<tr><th scope="row">{_cell(row[0])}</th>'
-        + "".join(f"<td{marks.get(at, '')}>{_cell(cell)}</td>" for at, cell in enumerate(row[1:], start=1))
+        + "".join(
+            f'<td{marks.get(at, "")} data-column="{escape(head[at])}">{_cell(cell)}</td>'
+            for at, cell in enumerate(row[1:], start=1)
+        )
         + "</tr>"
         for row in body
     )

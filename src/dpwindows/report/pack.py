@@ -76,7 +76,7 @@ def pack(families: Sequence[Family], clock: Clock, most: int = MOST_NUMBERS) -> 
                 "window": one.window,
                 "measure": one.kind,
                 "k": one.k,
-                "label": one.label,
+                "label": one.full_label,
                 "groups": [list(pair) for pair in one.groups],
                 "rows": one.rows.num_rows,
                 "decimals": digits,

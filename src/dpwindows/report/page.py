@@ -24,11 +24,14 @@ from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
 from dpwindows.report.series import ALL, Family, Series, families, seen
-from dpwindows.report.words import TO_QUOTE, confidence_of, each, figures_of, plain
+from dpwindows.report.words import NOUN, TO_QUOTE, confidence_of, each, figures_of, plain
 
 _SCRIPTS = ("numbers.js", "charts.js", "explore.js", "table.js", "report.js")
 _TABLE_ROWS = 40
-_FITTED = " Numbers made consistent add up and never cross; they are for tables, and have no interval of their own."
+_FITTED = (
+    " Numbers made consistent add up and never cross. Each takes in what the numbers around it say, so it may lie "
+    "outside the interval of its own estimate; it is for tables, and has no interval of its own."
+)
 _SYMBOLS = {
     "epsilon": "\N{GREEK SMALL LETTER EPSILON}",
     "delta": "\N{GREEK SMALL LETTER DELTA}",
@@ -36,24 +39,25 @@ _SYMBOLS = {
 }
 
 
-def page(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+def page(table: pa.Table, metadata: Mapping[str, Any], *, title: str | None = None, noun: str = NOUN) -> str:
     """Write the report of a release: a whole HTML document that refers to nothing outside itself.
 
-    All rows of the table are on the page; of more than about three million the windows of `any` families are thinned,
-    and the page says so.
+    `title` stands above it, by default what is counted from when to when; `noun` is what items are called. All rows of
+    the table are on the page; of more than about three million the windows of `any` families are thinned, and the page
+    says so.
     """
     found, clock = families(table), Clock.of(table, metadata)
-    title = _title(table, clock)
+    title = title or _title(table, clock, noun)
     parts = [f"<header><h1>{unbroken_dates(title)}</h1>{_lede(table, clock, metadata)}</header>"]
     if found:
-        parts += [_headlines(found, clock, metadata), *_numbers(found, clock, metadata)]
+        parts += [_headlines(found, clock, metadata, noun), *_numbers(found, clock, metadata, noun)]
     else:
         parts.append("<p>This release holds no rows.</p>")
     parts += [_guarantee(metadata), _errors(found, metadata), _making(metadata)]
     return document(title, "".join(parts), scripts=_SCRIPTS if found else ())
 
 
-def _title(table: pa.Table, clock: Clock) -> str:
+def _title(table: pa.Table, clock: Clock, noun: str) -> str:
     if table.num_rows == 0:
         return "Private counts in time windows"
     bounds = (
@@ -61,25 +65,25 @@ def _title(table: pa.Table, clock: Clock) -> str:
     )
     start = clock.starts(clock.wall(bounds["start_min"]))[0]
     end = clock.ends(clock.wall(bounds["end_max"]))[0]
-    return f"How many distinct items, from {start} {clock.until} {end}"
+    return f"How many distinct {noun}, from {start} {clock.until} {end}"
 
 
 def _lede(table: pa.Table, clock: Clock, metadata: Mapping[str, Any]) -> str:
     zone = f" Times are those of {clock.zone}." if clock.zone else ""
     if clock.epoch:
         zone = f" Times in the release are whole numbers, read here as {clock.epoch} since 1970 and shown in UTC."
-    interval = f"{percent(confidence_of(metadata), 6)} interval"
+    confidence = f"{percent(confidence_of(metadata), 6)}"
     biased = (pc.max(table["bias_bound"]).as_py() or 0) > 0
     average = "right on average, but for the bias bound beside them" if biased else "right on average"
     text = (
         "Counts from an event log, published under differential privacy: random noise was added to every number. "
-        f"Estimates are {average}; the {interval} beside each holds the true count that often.{zone}"
+        f"Estimates are {average}; the interval beside each contains the true count in {confidence} of cases.{zone}"
     )
     return f'<p class="lede">{escape(text)} <a href="#guarantee">What is guaranteed</a></p>'
 
 
-def _headlines(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> str:
-    said = headlines(found, clock, metadata)
+def _headlines(found: list[Family], clock: Clock, metadata: Mapping[str, Any], noun: str) -> str:
+    said = headlines(found, clock, metadata, noun)
     if not said:
         return ""
     listed = "".join(f"<li>{unbroken_dates(one.text)}</li>" for one in said)
@@ -93,13 +97,14 @@ def _headlines(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -
     )
 
 
-def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> list[str]:
-    """Everything that is drawn from the packed numbers, and the numbers."""
+def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any], noun: str) -> list[str]:
+    """Everything that is drawn from the packed numbers, the main series first, and the numbers."""
     packed = pack(found, clock)
     confidence = confidence_of(metadata)
     stated = {
         **packed.index,
         "confidence": f"{percent(confidence, 6)}",
+        "noun": noun,
         # For the difference of two windows: no sum of Gaussian or of Laplace noise has a wider quantile.
         "factor": widest_factor(1 - confidence, metadata, [family.window for family in found]),
     }
@@ -119,12 +124,17 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
         else ""
     )
     left_out = len(found) - MOST_FIGURES
+    drawn = figures(found, clock, metadata, noun)
+    charts = [figure.html(f"figure-{at}") for at, figure in enumerate(drawn)]
+    main = next((at for at, figure in enumerate(drawn) if figure.panels[0].along == "time"), None)
+    first = [] if main is None else [charts.pop(main)]
     return [
+        *first,
+        switch,
         f'<section aria-labelledby="explore-title"><h2 id="explore-title">'
         f'{"Any two dates" if everywhere else "One window"}</h2><div id="explore">{absent}</div>{thinned}'
         f'<p class="note">{escape(TO_QUOTE)}{_FITTED if fitted else ""}</p></section>',
-        switch,
-        *(figure.html(f"figure-{at}") for at, figure in enumerate(figures(found, clock, metadata))),
+        *charts,
         f'<p class="note">{left_out:,} more charts are not drawn; their numbers are in the table.</p>'
         if left_out > 0
         else "",

@@ -11,15 +11,14 @@ from dpwindows.report.html import document, script
 from dpwindows.report.words import forecast_grid
 
 _SCRIPTS = ("numbers.js", "charts.js", "planner.js")
-# Off the points of the grid, as the test of the page finds (tests/report/test_planner.py).
-TOLERANCE = 0.06
 
 
 def planner_page(errors: Mapping[str, Any], asked: Mapping[str, Any], forecast: Sequence[Mapping[str, Any]]) -> str:
     """Write the page of a plan: a whole HTML document that refers to nothing outside itself.
 
-    `errors` is the grid of `plan.unit_errors`. `asked` says where the sliders begin (`kind` of budget, its `amount`,
-    `delta`, `unit` and `horizon`), and in its `sentence` what was asked; `forecast` is the plan's own, as plain values.
+    `errors` are the choices of `plan.unit_errors`. `asked` says where the sliders begin (`kind` of budget, its
+    `amount`, `delta`, `unit`, `horizon` and `length`), and in its `sentence` what was asked; `forecast` is the plan's
+    own, as plain values.
     """
     stated = {**errors, "asked": {key: value for key, value in asked.items() if key != "sentence"}}
     body = (
@@ -30,10 +29,10 @@ def planner_page(errors: Mapping[str, Any], asked: Mapping[str, Any], forecast: 
         + forecast_grid(forecast)
         + '</section><section aria-labelledby="try"><h2 id="try">Try other choices</h2><div id="planner">'
         "<noscript>The sliders need JavaScript; it fetches nothing.</noscript></div>"
-        '<p class="note">For one k in each family of windows, with the shares of the budget that the plan gives them. '
-        "The budget is exact; between the lengths, horizons and k that were worked out the error is read off straight "
-        f"lines, nearly always to within {TOLERANCE:.0%} of a plan made for that very choice. Expected counts are your "
-        "own guess: nothing here comes from data.</p></section>"
+        '<p class="note">Every number is the one that <code>dpwindows plan</code> gives for the choices shown, with '
+        "the budget shared out as asked. The least error is a proved bound, under a pure budget "
+        "for any noise, else for Gaussian noise, which Laplace noise may be below; a dash: it is not worked out here. "
+        "Expected counts are your own guess: nothing here comes from data.</p></section>"
         + script("grid", "application/json", json.dumps(stated, separators=(",", ":"), allow_nan=False))
     )
     return document("What will the error be?", body, scripts=_SCRIPTS)

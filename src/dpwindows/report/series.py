@@ -55,6 +55,11 @@ class Series:
         return ", ".join((seen(self.kind, self.k), *groups))
 
     @property
+    def full_label(self) -> str:
+        """The label with what is counted in every group column, `all` too."""
+        return ", ".join((seen(self.kind, self.k), *(f"{name} {value}" for name, value in self.groups)))
+
+    @property
     def total(self) -> bool:
         """Whether this counts over all groups."""
         return all(value == ALL for _, value in self.groups)

@@ -18,6 +18,8 @@ TO_QUOTE = (
     "The number to quote for a window is its estimate, with the interval; where several were released for the same "
     "window, the one of least error, which 'dpwindows count' returns."
 )
+# What is counted, in the plural, where a release does not say it.
+NOUN = "items"
 _LONGEST_VALUE = 60
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\N{SUPERSCRIPT MINUS}⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from dpwindows.ask.periods import fewest_and_most, first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
@@ -110,7 +110,12 @@ def pure_limit(window: WindowFamily, k: int, unit: Unit, steps: int, epsilon: fl
     if least == 0.0:
         return None
     unit = unit.fit_to_range(steps)
-    if not isinstance(unit, (ItemLevel, ItemAddRemove)) or not isinstance(window, (Rolling, Tumbling)):
+    if not has_many_neighbours(window, unit):
         return least
-    length, answers = (window.length, steps) if isinstance(window, Rolling) else (1, len(sizes(window, steps)))
+    length, answers = (1, len(sizes(window, steps))) if isinstance(window, PeriodFamily) else (window.length, steps)
     return max(least, many_neighbours(answers, length, epsilon, changed=isinstance(unit, ItemLevel)))
+
+
+def has_many_neighbours(window: WindowFamily, unit: Unit) -> TypeGuard[Rolling | Tumbling]:
+    """Whether the bound of `pure_limit` may be that of many neighbours; `unit` is fit to the range."""
+    return isinstance(unit, (ItemLevel, ItemAddRemove)) and isinstance(window, (Rolling, Tumbling))

@@ -144,7 +144,7 @@ function choose(figure) {
   const pick = make("select", { id }, ...all.map((one) => make("option", {}, one)));
   const show = () => { for (const one of panels) one.hidden = one.dataset.choice !== pick.value; };
   pick.addEventListener("change", show);
-  panels[0].before(make("p", { class: "controls screen" }, make("label", { for: id }, "Items seen ", pick)));
+  panels[0].before(make("p", { class: "controls screen" }, make("label", { for: id }, "Seen ", pick)));
   show();
 }
 

@@ -8,20 +8,33 @@ function windowFields(times, name, changed) {
   const step = times.seconds ? 1 : null;
   const from = make("input", { type: times.fieldType, id: `${name}-from`, ...limits, step });
   const to = make("input", { type: times.fieldType, id: `${name}-to`, ...limits, step });
+  const note = make("p", { class: "moved", role: "status" });
   const typed = (event) => {
+    const was = new Map([[from, from.value], [to, to.value]]);
     const first = times.stepOf(from.value, false), last = times.stepOf(to.value, true);
-    if (first === null || last === null) return;
+    if (first === null || last === null) {
+      note.textContent = `Type both ends of the window: the range is ${times.span(times.firstBoundary + 1, times.lastBoundary)}.`;
+      return;
+    }
     // The field that was typed in stands; the other follows where it must.
     if (event.target === from) changed(first, Math.max(first, last));
     else changed(Math.min(first, last), last);
+    // What was typed is corrected only with a word about it.
+    const moved = [...was].filter(([field, value]) => field.value !== value).map(([field, value]) => {
+      const reason = field !== event.target ? "a window does not end before it starts"
+        : value < limits.min || value > limits.max ? `the range is ${times.span(times.firstBoundary + 1, times.lastBoundary)}` : `the steps are ${times.steps}`;
+      return `${value.replace("T", " ")} became ${field.value.replace("T", " ")}: ${reason}.`;
+    });
+    note.textContent = moved.join(" ");
   };
   for (const field of [from, to]) field.addEventListener("change", typed);
   const until = times.until[0].toUpperCase() + times.until.slice(1);
   const node = make("div", { class: "fields" },
-    make("label", { for: from.id }, "From ", from), make("label", { for: to.id }, `${until} `, to));
+    make("label", { for: from.id }, "From ", from), make("label", { for: to.id }, `${until} `, to), note);
   const show = (first, last) => {
     from.value = times.fieldOf(times.start(first));
     to.value = times.fieldOf(times.end(last));
+    note.textContent = "";
   };
   return { node, show };
 }
@@ -138,7 +151,7 @@ const sentenceCase = (text) => text[0].toUpperCase() + text.slice(1);
 
 function answerTable(release, { first, last, found }, confidence) {
   const fitted = release.hasConsistent;
-  const head = ["Items seen", "Estimate", ...(fitted ? ["Made consistent"] : []), "Standard error", `${confidence} interval`, "Released as"];
+  const head = [`${sentenceCase(release.noun)} seen`, "Estimate", ...(fitted ? ["Made consistent"] : []), "Standard error", `${confidence} interval`, "Released as"];
   const rows = found.slice(0, MOST_ROWS).map(({ measure, n }) => [
     sentenceCase(measure.label), shown(n.estimate, n.decimals), ...(fitted ? [n.consistent === null ? "–" : shown(n.consistent)] : []),
     shownError(n.error) + (n.bias ? `, bias up to ${shown(n.bias, n.decimals)}` : ""), interval(n), n.series.window,
@@ -160,14 +173,14 @@ function changeTable(release, one, other, factor, confidence) {
     rows.push([sentenceCase(measure.label), `${shown(second.estimate, decimals)} (standard error ${shownError(second.error)})`, signed(change), `at most ${shownError(error)}`, `${signed(change - half)} to ${signed(change + half)}`, verdict]);
   }
   const span = (found) => release.times.span(found.first, found.last);
-  return grid(["Items seen", "In the other window", "Change", "Standard error", `${confidence} interval`, "So it is"], rows,
+  return grid([`${sentenceCase(release.noun)} seen`, "In the other window", "Change", "Standard error", `${confidence} interval`, "So it is"], rows,
     `Change to ${span(one)} from ${span(other)}`);
 }
 
 // How often items were seen in the window: those seen at least k times, and exactly k times.
-function frequency({ found }, confidence) {
+function frequency({ found }, confidence, noun) {
   const parts = [];
-  for (const [kind, words, heading] of [["at_least", "at least", "Reach: items seen at least k times"], ["exactly", "exactly", "Frequency: items seen exactly k times"]]) {
+  for (const [kind, words, heading] of [["at_least", "at least", `Reach: ${noun} seen at least k times`], ["exactly", "exactly", `Frequency: ${noun} seen exactly k times`]]) {
     const bars = found.filter(({ measure, n }) => measure.measure === kind && n.estimate !== null && measure.groups.every(([, value]) => value === "all"))
       .sort((a, b) => a.measure.k - b.measure.k);
     const most = Math.max(...bars.map(({ n }) => n.upper ?? n.estimate), 1), part = (value) => percentOf(Math.max(0, value) / most);
@@ -205,7 +218,7 @@ function explorer(release, { confidence, factor }) {
     output.replaceChildren(...(here.note ? [make("p", { class: "note" }, here.note)] : []), answerTable(release, here, confidence));
     const main = here.found[0];
     said.textContent = main ? `${times.span(here.first, here.last)}: ${told(main.n, confidence)}, seen ${main.measure.label}.` : "";
-    bars.replaceChildren(...frequency(here, confidence));
+    bars.replaceChildren(...frequency(here, confidence, release.noun));
     if (other) renderChanges();
   };
   const length = Math.min(28, Math.max(1, Math.round((high - low + 1) / 4)));

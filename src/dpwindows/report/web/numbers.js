@@ -35,6 +35,7 @@ async function unpack(index, text) {
 class Release {
   constructor(index, columns) {
     this.columns = columns;
+    this.noun = index.noun;
     this.times = new Times(index.times);
     let from = 0;
     this.series = index.series.map((one, id) => {

@@ -1,5 +1,5 @@
 // The planner: sliders for what is asked and for the budget, and the error that follows. An error is the noise scale that
-// the budget buys (here) times the error at scale 1, read off a grid that the library worked out (plan/unit_errors.py).
+// the budget buys (here) times the error at scale 1, which the library worked out at every stop (plan/unit_errors.py).
 
 // The upper tail of the normal law, to seven digits (Numerical Recipes' rational Chebyshev fit of erfc).
 function upperTail(x) {
@@ -36,58 +36,57 @@ function limitScale(budget, share) {
   return Math.sqrt(2 * quiet / (1 + quiet)) / (1 - quiet);
 }
 
-// Between the two places of an axis around a value: [lower, upper, part of the way, in logarithms].
-function between(axis, value) {
-  if (!axis || axis.length < 2 || value <= axis[0]) return [0, 0, 0];
-  const last = axis.length - 1;
-  if (value >= axis[last]) return [last, last, 0];
-  const upper = axis.findIndex((one) => one >= value);
-  return [upper - 1, upper, Math.log(value / axis[upper - 1]) / Math.log(axis[upper] / axis[upper - 1])];
+// The standard deviation of noise on whole numbers, as in reading/noise_moments.py; Gaussian noise is always fine here.
+function deviation(law, scale, size) {
+  if (law === "discrete Gaussian") return scale;
+  if (law === "discrete Laplace") return Math.SQRT2 * Math.exp(-0.5 / scale) / -Math.expm1(-1 / scale);
+  const [shape, least, parts] = law === "discrete range" ? [size + 2, 1, 6] : [size + 1, 0.5, 3];
+  if (shape * Math.log(2 * Math.PI * scale) > 25) return Math.sqrt((shape * (shape + 1) * scale ** 2 - least ** 2) / parts);
+  const radii = Array.from({ length: Math.ceil(shape * scale + 40 * scale * Math.sqrt(shape) + 60 * scale) + 2 }, (_, radius) => radius);
+  const logs = radii.map((radius) => (shape - 1) * Math.log(radius + least) - radius / scale), most = logs.reduce((one, two) => Math.max(one, two));
+  const weights = logs.map((log) => Math.exp(log - most)), whole = weights.reduce((sum, one) => sum + one);
+  return Math.sqrt(radii.reduce((sum, radius, at) => sum + weights[at] * radius * (radius + 2 * least), 0) / whole / parts);
 }
 
-function readGrid(family, rows, { unit, length, horizon, k }) {
-  const [l0, l1, lp] = between(family.lengths, length), [h0, h1, hp] = between(family.horizons, horizon), [k0, k1, kp] = between(family.ks, k);
-  const lengths = family.lengths?.length ?? 1, at = family.units.indexOf(unit);
-  let sum = 0;
-  for (const [l, lw] of [[l0, 1 - lp], [l1, lp]]) {
-    for (const [h, hw] of [[h0, 1 - hp], [h1, hp]]) {
-      for (const [p, pw] of [[k0, 1 - kp], [k1, kp]]) {
-        const weight = lw * hw * pw;
-        if (!weight) continue;
-        const value = rows[(at * lengths + l) * family.horizons.length + h][p];
-        if (value === null || value === undefined) return null;
-        sum += weight * Math.log(value);
-      }
-    }
-  }
-  return Math.exp(sum);
+// As the library chooses: the first whose error is as good as the least (strategies/search/choice.py).
+const ALIKE = 1 + 1e-6;
+function firstNearBest(list, error) {
+  const least = Math.min(...list.map(error));
+  return list.find((one) => error(one) <= least * ALIKE);
 }
 
-// Error and limit of every family: under the noise law with the least weighted geometric mean error, as the library plans.
-function planned(grid, asked) {
-  const found = Object.keys(grid.families[0].errors).map((law) => {
-    let mean = 0;
-    const errors = grid.families.map((family) => {
-      const scale = noiseScale(asked.budget, law, family.share);
-      const unit = scale === null ? null : readGrid(family, family.errors[law], { ...asked, length: asked.lengths?.[family.window] ?? asked.length });
-      mean += unit === null ? Infinity : family.share * Math.log(scale * unit);
-      return unit === null ? null : scale * unit;
+// What `plan` says of one choice under a budget: a noise law for the whole plan, then some windows together where none errs more.
+function planned({ rows, apart, together }, budget) {
+  const priced = ({ law, shares, families }) => {
+    const chosen = families.map((options, at) => {
+      const bought = noiseScale(budget, law, shares[at]);
+      return bought && firstNearBest(options.map((one) => {
+        const scale = bought * one.scale, spread = deviation(one.noise, scale, one.size), joint = one.noise !== law;
+        return { law: one.noise, score: one.score * (joint ? spread : scale), errors: one.errors.map((error) => error * spread) };
+      }), (one) => one.score);
     });
-    return { law, errors, mean };
-  });
-  const best = found.reduce((one, other) => (other.mean < one.mean ? other : one));
-  if (!Number.isFinite(best.mean)) return null;
-  return grid.families.map((family, at) => {
-    const scale = limitScale(asked.budget, family.share);
-    const limit = readGrid(family, family.limit, { ...asked, length: asked.lengths?.[family.window] ?? asked.length });
-    return { window: family.window, law: best.law, error: best.errors[at], limit: limit === null ? null : limit * scale };
+    const mean = Math.exp(chosen.reduce((sum, one, at) => sum + shares[at] * Math.log(Math.max(one?.score ?? 0, 1e-300)), 0));
+    return { shares, chosen, mean, served: chosen.every(Boolean) };
+  };
+  const first = firstNearBest(apart.map(priced).filter((one) => one.served), (one) => one.mean), joint = together && priced(together);
+  if (!first) return null;
+  const best = joint?.served && joint.chosen.every((one, at) => one.score <= first.chosen[at].score * ALIKE) ? joint : first;
+  const errors = best.chosen.flatMap((one) => one.errors);
+  return rows.map(({ family, window, measure, ...row }, at) => {
+    const limit = budget.kind === "pure" ? row.pure_limit : row.limit;
+    return { window, measure, law: best.chosen[family].law, error: errors[at], limit: limit === null ? null : limit * limitScale(budget, best.shares[family]) };
   });
 }
 
-// The least budget for which every family's error is at most so many counts; null if none up to 1000 does.
-function budgetFor(grid, asked, error) {
-  const worst = (amount) => Math.max(...planned(grid, { ...asked, budget: { ...asked.budget, amount } }).map((one) => one.error));
-  if (!planned(grid, asked) || worst(1000) > error) return null;
+// The choice at the stops of the sliders; null where no strategy serves it.
+function choiceAt({ units, horizons, lengths, counted, choices }, { unit, horizon, length, seen }) {
+  return choices[((units.indexOf(unit) * horizons.length + horizons.indexOf(horizon)) * lengths.length + length) * counted.length + seen];
+}
+
+// The least budget for which every row's error is at most so many counts; null if none up to 1000 does.
+function budgetFor(choice, budget, error) {
+  const worst = (amount) => Math.max(...planned(choice, { ...budget, amount }).map((one) => one.error));
+  if (worst(1000) > error) return null;
   let low = 1e-6, high = 1000;
   while (high / low > 1 + 1e-6) {
     const middle = Math.sqrt(low * high);
@@ -101,10 +100,10 @@ const three = (value) => (value === null || value === undefined ? "–" : Number
 const percent = (value) => `${three(100 * value)} %`;
 
 // A slider over a geometric range or a list, with its value beside it in words.
-function slider(name, label, { low, high, list: given, value, words, changed, note }) {
-  const list = given && [...new Set([...given, value])].sort((a, b) => a - b);
+function slider(name, label, { low, high, digits = 3, list, value, words, changed }) {
   const most = list ? list.length - 1 : 400;
-  const valueAt = (at) => (list ? list[at] : low * (high / low) ** (at / most));
+  // Values are what the words say, so that they can be typed elsewhere.
+  const valueAt = (at) => (list ? list[at] : Number((low * (high / low) ** (at / most)).toPrecision(digits)));
   const atOf = (given) => (list ? list.indexOf(given) : Math.round((Math.log(given / low) / Math.log(high / low)) * most));
   const field = make("input", { type: "range", id: name, min: 0, max: most, step: 1, value: atOf(value) });
   const shownValue = make("output", { for: name }, words(value));
@@ -116,43 +115,31 @@ function slider(name, label, { low, high, list: given, value, words, changed, no
     field.setAttribute("aria-valuetext", words(state.value));
     changed();
   });
-  return { node: make("div", { class: "slider" }, make("label", { for: name }, label), field, shownValue, note ? make("span", { class: "note" }, note) : null), state };
-}
-
-function whole(low, high) {
-  const found = [];
-  for (let at = low; at <= high; at = Math.max(at + 1, Math.round(at * 1.04))) found.push(at);
-  return found.at(-1) === high ? found : [...found, high];
+  return { node: make("div", { class: "slider" }, make("label", { for: name }, label), field, shownValue), state };
 }
 
 function startPlanner(data) {
-  const place = document.getElementById("planner"), families = data.families, start = data.asked;
-  const kind = make("select", { id: "kind" }, ...[["approximate", "(ε, δ)"], ["pure", "pure ε"], ["zcdp", "ρ (zero-concentrated)"]].map(([value, words]) => make("option", { value, selected: value === start.kind }, words)));
-  const unit = make("select", { id: "unit" }, ...families[0].units.map((value) => make("option", { value, selected: value === start.unit }, value)));
-  const parts = {};
-  const render = () => show();
-  const add = (key, label, options) => { parts[key] = slider(key, label, { ...options, changed: render }); };
+  const place = document.getElementById("planner"), start = data.asked;
+  const select = (id, options, value) => make("select", { id }, ...options.map(([one, words]) => make("option", { value: one, selected: one === value }, words)));
+  const kind = select("kind", [["approximate", "(ε, δ)"], ["pure", "pure ε"], ["zcdp", "ρ (zero-concentrated)"]], start.kind);
+  const unit = select("unit", data.units.map((one) => [one, one]), start.unit);
+  const parts = {}, places = (list) => list.map((_, at) => at);
+  const add = (key, label, options) => { if (!options.list || options.list.length > 1) parts[key] = slider(key, label, { ...options, changed: () => show() }); };
   add("amount", "Budget, ε or ρ", { low: 0.01, high: 20, value: start.amount, words: three });
-  add("delta", "δ", { low: 1e-12, high: 1e-3, value: start.delta, words: (value) => value.toExponential(0) });
-  add("horizon", "Steps of the range", { list: whole(Math.min(...families.map((one) => one.horizons[0])), Math.max(...families.map((one) => one.horizons.at(-1)))), value: start.horizon, words: (value) => String(value) });
-  add("k", "Seen at least k times, k =", { list: Array.from({ length: families[0].ks.at(-1) }, (_, at) => at + 1), value: 1, words: (value) => String(value) });
-  for (const [id, family] of families.entries()) {
-    if (!family.lengths || family.lengths.length < 2) continue;
-    const own = Number(family.window.split(":")[1]);
-    const list = [...new Set([...whole(family.lengths[0], family.lengths.at(-1)), Math.min(own, family.lengths.at(-1))])].sort((a, b) => a - b);
-    add(`length-${id}`, `Steps of the windows ${family.window.split(":")[0]}`, { list, value: Math.min(own, family.lengths.at(-1)), words: (value) => String(value) });
-  }
-  add("expected", "Expected count", { low: 10, high: 1e8, value: 10_000, words: (value) => three(value) });
+  add("delta", "δ", { low: 1e-12, high: 1e-3, digits: 1, value: start.delta, words: (value) => Number(value.toPrecision(3)).toExponential() });
+  add("horizon", "Steps of the range", { list: data.horizons, value: start.horizon, words: String });
+  const own = data.lengths.findIndex((one) => one.join() === start.length.join());
+  const moved = data.lengths[0].map((_, at) => at).filter((at) => new Set(data.lengths.map((one) => one[at])).size > 1);
+  add("length", "Length of the windows", { list: places(data.lengths), value: own, words: (at) => moved.map((one) => data.lengths[at][one]).join(", ") });
+  add("seen", "Items seen", { list: places(data.counted), value: 0, words: (at) => data.counted[at] });
+  add("expected", "Expected count", { low: 10, high: 1e8, value: 10_000, words: three });
   add("wanted", "Wanted relative error", { low: 0.0005, high: 0.5, value: 0.01, words: percent });
-  const state = () => ({
-    unit: unit.value, horizon: parts.horizon.state.value, k: parts.k.state.value,
-    lengths: Object.fromEntries(families.map((family, id) => [family.window, parts[`length-${id}`]?.state.value])),
-    budget: { kind: kind.value, amount: parts.amount.state.value, delta: parts.delta.state.value },
-  });
+  const value = (key, otherwise) => parts[key]?.state.value ?? otherwise;
   const table = make("div", {}), answer = make("p", { role: "status", class: "answer" }), curve = make("div", {});
-  const names = (family, asked) => (asked.lengths[family.window] ? `${family.window.split(":")[0]}:${asked.lengths[family.window]}` : family.window);
   const show = () => {
-    const asked = state(), found = planned(data, asked), expected = parts.expected.state.value, wanted = parts.wanted.state.value;
+    const choice = choiceAt(data, { unit: unit.value, horizon: value("horizon", start.horizon), length: value("length", own), seen: value("seen", 0) });
+    const budget = { kind: kind.value, amount: value("amount"), delta: value("delta") }, found = choice && planned(choice, budget);
+    const expected = value("expected"), wanted = value("wanted");
     parts.delta.node.hidden = kind.value !== "approximate";
     if (!found) {
       answer.textContent = "No strategy serves this unit with this kind of budget here.";
@@ -160,29 +147,32 @@ function startPlanner(data) {
       curve.replaceChildren();
       return;
     }
-    table.replaceChildren(grid(["Window", "Standard error", "Relative error", "Least possible", "Times that", "Noise"], found.map((one, id) => [
-      names(families[id], asked), three(one.error), percent(one.error / expected), three(one.limit), one.limit ? three(one.error / one.limit) : "–", one.law.replace("discrete ", ""),
+    table.replaceChildren(grid(["Window", "Seen", "Standard error", "Relative error", kind.value === "pure" ? "Least possible" : "Least of Gaussian noise", "Times that", "Noise"], found.map((one) => [
+      one.window, one.measure, three(one.error), percent(one.error / expected), three(one.limit), one.limit ? three(one.error / one.limit) : "–", one.law.replace("discrete ", ""),
     ]), "Errors for these choices"));
-    const needed = budgetFor(data, asked, wanted * expected), symbol = kind.value === "zcdp" ? "ρ" : "ε";
+    const needed = budgetFor(choice, budget, wanted * expected), symbol = kind.value === "zcdp" ? "ρ" : "ε";
     answer.textContent = needed === null ? `No budget up to 1,000 gives ${percent(wanted)} at ${three(expected)}.`
-      : `${symbol} = ${three(needed)} gives a typical standard error of at most ${percent(wanted)} at a count of ${three(expected)}, in every family of windows.`;
-    drawCurve(curve, data, asked, expected, symbol, names);
+      : `${symbol} = ${three(needed)} gives a typical standard error of at most ${percent(wanted)} at a count of ${three(expected)}, in every row.`;
+    drawCurve(curve, choice, budget, expected, symbol);
   };
-  for (const field of [kind, unit]) field.addEventListener("change", render);
+  for (const field of [kind, unit]) field.addEventListener("change", show);
   place.replaceChildren(
     make("div", { class: "sliders" }, make("div", { class: "slider" }, make("label", { for: "kind" }, "Kind of budget"), kind),
       make("div", { class: "slider" }, make("label", { for: "unit" }, "Unit of privacy"), unit), ...Object.values(parts).map((part) => part.node)),
-    make("h3", {}, "What budget?"), answer, table, curve);
+    table, make("h3", {}, "What budget?"), answer, curve);
   show();
-  globalThis.planner = { planned: (asked) => planned(data, asked), budgetFor: (asked, error) => budgetFor(data, asked, error) };
+  globalThis.planner = {
+    planned: (asked) => planned(choiceAt(data, asked), asked.budget),
+    budgetFor: (asked, error) => budgetFor(choiceAt(data, asked), asked.budget, error),
+  };
   document.documentElement.dataset.ready = "all";
 }
 
-// The error of every family over budgets a tenth to ten times the one chosen, both in logarithms.
-function drawCurve(place, data, asked, expected, symbol, names) {
-  const points = Array.from({ length: 41 }, (_, at) => {
-    const amount = asked.budget.amount * 10 ** ((at - 20) / 20);
-    return { amount, errors: planned(data, { ...asked, budget: { ...asked.budget, amount } }).map((one) => one.error) };
+// The error of every row over budgets a tenth to ten times the one chosen, both in logarithms.
+function drawCurve(place, choice, budget, expected, symbol) {
+  const { rows } = choice, points = Array.from({ length: 41 }, (_, at) => {
+    const amount = budget.amount * 10 ** ((at - 20) / 20);
+    return { amount, errors: planned(choice, { ...budget, amount }).map((one) => one.error) };
   });
   const all = points.flatMap((one) => one.errors), low = Math.min(...all) / 1.1, high = Math.max(...all) * 1.1;
   const up = (error) => 1 - Math.log(error / low) / Math.log(high / low), title = `Standard error against ${symbol}`;
@@ -194,20 +184,20 @@ function drawCurve(place, data, asked, expected, symbol, names) {
     }
   }
   [["start", -1], ["middle", 0], ["end", 1]].forEach(([anchor, power]) => picture.append(
-    draw("text", { x: percentOf((power + 1) / 2), y: "100%", dy: 18, class: "tick", "text-anchor": anchor }, three(asked.budget.amount * 10 ** power))));
+    draw("text", { x: percentOf((power + 1) / 2), y: "100%", dy: 18, class: "tick", "text-anchor": anchor }, three(budget.amount * 10 ** power))));
   picture.append(draw("text", { x: 0, y: "100%", dy: 36, class: "title" }, `${symbol}, each mark ten times the one before`));
   const curves = draw("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", width: "100%", height: "100%" });
-  data.families.forEach((_, id) => curves.append(draw("path", { class: "line", stroke: `var(--s${id % 6})`,
+  rows.forEach((_, id) => curves.append(draw("path", { class: "line", stroke: `var(--s${id % 6})`,
     d: `M${points.map((one, at) => `${25 * at} ${(1000 * up(one.errors[id])).toFixed(1)}`).join("L")}` })));
   const line = draw("line", { y1: 0, y2: "100%", class: "cursor" });
   picture.append(curves, line);
   const chart = make("div", { class: "chart", style: "padding: 12px 12px 42px 64px" }, picture), readout = make("p", { class: "readout", "aria-hidden": "true" });
-  const words = (at, id) => `${names(data.families[id], asked)}: standard error ${three(points[at].errors[id])}, ${percent(points[at].errors[id] / expected)} of ${three(expected)}`;
+  const words = (at, id) => `${rows[id].window}, ${rows[id].measure}: standard error ${three(points[at].errors[id])}, ${percent(points[at].errors[id] / expected)} of ${three(expected)}`;
   const where = (at) => `${symbol} = ${three(points[at].amount)}: `;
   const control = cursor(chart, {
-    count: 41, rows: data.families.length, at: 20, label: title, text: (at, id) => where(at) + words(at, id),
+    count: 41, rows: rows.length, at: 20, label: title, text: (at, id) => where(at) + words(at, id),
     moved: (at) => {
-      readout.replaceChildren(make("b", {}, where(at)), ...data.families.map((_, id) => make("span", {}, make("i", { style: `background:var(--s${id % 6})` }), words(at, id))));
+      readout.replaceChildren(make("b", {}, where(at)), ...rows.map((_, id) => make("span", {}, make("i", { style: `background:var(--s${id % 6})` }), words(at, id))));
       for (const end of ["x1", "x2"]) line.setAttribute(end, percentOf(at / 40));
     },
   });

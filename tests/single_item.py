@@ -186,14 +186,18 @@ def differences(logs: Ints, window: WindowFamily, thresholds: Sequence[int], uni
 def _within_span(logs: Ints, answers: Ints, first: int, span: int) -> Iterator[Ints]:
     """All differences between logs that are equal outside the steps first..first+span-1 (0-based)."""
     outside = np.delete(logs, np.arange(first, first + span), axis=1)
-    _, groups = np.unique(outside, axis=0, return_inverse=True)
-    order = np.argsort(groups.ravel(), kind="stable")
-    sizes = np.bincount(groups.ravel())
-    found: list[Ints] = []
-    for members in np.split(order, np.cumsum(sizes)[:-1]):
-        distinct = _unique(answers[members])
-        found.append((distinct[:, None] - distinct[None]).reshape(-1, *answers.shape[1:]))
-    yield _unique(np.concatenate(found))
+    groups = outside @ (1 + logs.max(initial=0)) ** np.arange(outside.shape[1])
+    place, numbers = _distinct(_packed(answers.reshape(len(answers), -1)))
+    # Every pair of a group, in groups of one size at a time.
+    order = np.argsort(groups, kind="stable")
+    _, begins, sizes = np.unique(groups[order], return_index=True, return_counts=True)
+    pairs = []
+    for size in np.unique(sizes):
+        members = numbers[order[begins[sizes == size][:, None] + np.arange(size)]]
+        pairs.append((members[:, :, None] * len(place) + members[:, None, :]).ravel())
+    one, other = divmod(pd.unique(np.concatenate(pairs)), len(place))
+    distinct = answers[place]
+    yield _unique(distinct[one] - distinct[other])
 
 
 @dataclass(frozen=True)

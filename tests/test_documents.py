@@ -61,9 +61,9 @@ NOT_RUN = {
 
 # What takes long is run for less: the page, what it says, and what is run.
 SHORTENED = [
-    ("docs/audit.md", "--epsilon 1 --steps 8", "--epsilon 1 --steps 8 --runs 2000 --draws 2000"),
-    ("docs/pages.md", "--steps 60 --report plan.html", "--steps 20 --report plan.html"),
-    ("docs/table1.md", "--steps 365 --window 28 --k 3", "--steps 24 --window 6 --k 3"),
+    ("docs/audit.md", "--epsilon 1 --steps 8", "--epsilon 1 --steps 8 --runs 500 --draws 500"),
+    ("docs/pages.md", "--steps 60 --report plan.html", "--steps 8 --report plan.html"),
+    ("docs/table1.md", "--steps 365 --window 28 --k 3", "--steps 12 --window 4 --k 3"),
 ]
 
 
@@ -115,18 +115,24 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def one_process(forking: Path) -> Iterator[Path]:
+    """The socket of what runs the commands of all pages: what several of them plan it plans once."""
+    with tempfile.TemporaryDirectory(prefix="dpw-") as short, one_for_all(forking, Path(short) / "socket") as server:
+        yield server
+
+
 @pytest.fixture
-def folder(tmp_path: Path, flights: Path, forking: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, flights: Path, one_process: Path) -> Path:
     """What the pages take for granted: a year of flights, a day of events, a folder for releases, the command."""
     shutil.copy(flights, tmp_path)
     (tmp_path / "events").mkdir()
     (tmp_path / "releases").mkdir()
     day = {"user": ["ann", "bob", "ann"], "time": [f"2026-01-01T{hour}:00:00" for hour in ("10", "11", "12")]}
     pq.write_table(pa.table(day), tmp_path / "events" / "2026-01-01.parquet")
-    with tempfile.TemporaryDirectory(prefix="dpw-") as short, one_for_all(forking, Path(short) / "socket") as server:
-        for command in ("dpwindows", "python"):
-            shown_as(tmp_path / "bin" / command, server)
-        yield tmp_path
+    for command in ("dpwindows", "python"):
+        shown_as(tmp_path / "bin" / command, one_process)
+    return tmp_path
 
 
 @pytest.mark.slow

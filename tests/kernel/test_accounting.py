@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -88,18 +89,19 @@ def _deltas(epsilon: float, sensitivity: int, scale: float, rows: int) -> tuple[
     analytic += (1 + mpmath.exp(epsilon)) * rows / (24 * mpmath.mpf(scale) ** 2)
     rho = squared / 2
 
-    def log_delta(alpha: mpmath.mpf) -> mpmath.mpf:
-        return (alpha - 1) * (alpha * rho - epsilon) + alpha * mpmath.log(1 - 1 / alpha) - mpmath.log(alpha - 1)
+    def log_delta(above: Any, known: Any, log: Callable[[Any], Any]) -> Any:
+        """By how far alpha is above 1."""
+        return above * ((1 + above) * known - epsilon) + (1 + above) * log(above / (1 + above)) - log(above)
 
-    # Convex in alpha: golden section on a logarithmic scale.
-    low, high = mpmath.mpf(-30), mpmath.mpf(60)
+    # Convex in alpha: golden section on a logarithmic scale. What floats leave of it is far below what is tested.
+    low, high, about = -30.0, 60.0, float(rho)
     for _ in range(90):
-        left, right = low + (high - low) * mpmath.mpf("0.382"), low + (high - low) * mpmath.mpf("0.618")
-        if log_delta(1 + mpmath.exp(left)) < log_delta(1 + mpmath.exp(right)):
+        left, right = low + (high - low) * 0.382, low + (high - low) * 0.618
+        if log_delta(math.exp(left), about, math.log) < log_delta(math.exp(right), about, math.log):
             high = right
         else:
             low = left
-    return analytic, mpmath.exp(log_delta(1 + mpmath.exp(low)))
+    return analytic, mpmath.exp(log_delta(mpmath.exp(low), rho, mpmath.log))
 
 
 def test_the_lattice_term_is_charged() -> None:

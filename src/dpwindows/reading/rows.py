@@ -17,6 +17,8 @@ from dpwindows.reading.moments import FloatArray, StepReader
 
 # Inverse taps worked out one after the other, in time that grows like the square of their number.
 _TERM_BY_TERM = 1 << 13
+# Maps of no more rows have them kept.
+_FEW = 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +42,16 @@ class RowReader(StepReader):
 
     def _value(self, position: int, number: FloatArray, earlier: FloatArray) -> FloatArray:
         row = self._row(position)
-        return np.asarray((number - np.tensordot(row[:-1], earlier, axes=1)) / row[-1])
+        return np.asarray((number - row[:-1] @ earlier) / row[-1])
 
     def _row(self, position: int) -> FloatArray:
-        known = self._of_matrix
+        known = self._of_few
         return known[position - 1] if known else self.map.row(position).astype(np.float64)
 
     @cached_property
-    def _of_matrix(self) -> list[FloatArray]:
-        """All rows of a matrix, which has few; of what has a row for every position, none."""
-        if not isinstance(self.map, MatrixCounter):
+    def _of_few(self) -> list[FloatArray]:
+        """All rows of a map that has few; of what has many, or one for every position, none."""
+        if isinstance(self.map, EndlessCounter) or self.map.length > _FEW:
             return []
         return [self.map.row(place + 1).astype(np.float64) for place in range(self.map.length)]
 

@@ -355,12 +355,12 @@ def fieller(
         return abs(a - r * b) - factor * math.sqrt(square) - bias_a - abs(r) * bias_b
 
     middle = a / b
+    # There the left-hand side is 0 but for rounding.
+    inside = beyond(middle) < 0
     ends = []
     for side in (-1.0, 1.0):
-        step = max(abs(middle), 1.0) * 1e-9
+        step = max(-beyond(middle) / abs(b), max(abs(middle), 1.0) * 1e-9)
         while beyond(middle + side * step) < 0:
             step *= 2
-        # At the middle the left-hand side is 0 but for rounding.
-        inside = beyond(middle) < 0
         ends.append(scipy.optimize.brentq(beyond, middle, middle + side * step, xtol=1e-15) if inside else middle)
     return min(ends), max(ends)

@@ -37,9 +37,8 @@ def design(problem: Problem) -> Design | None:
     if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
         return None
     horizon = min(problem.steps, max(_SEARCHED, 4 * problem.window.length), 8 * _SEARCHED)
-    every, ratio = _best(lambda every, ratio: _error(problem, _map(horizon, every, ratio), horizon), horizon)
-    chosen = _map(problem.steps, every, ratio)
-    parameters = {"every": every, "step_weight": chosen.step_weight, "anchor_weight": chosen.anchor_weight}
+    chosen = _map(problem.steps, *_searched(apart_from_noise(problem), horizon))
+    parameters = {"every": chosen.every, "step_weight": chosen.step_weight, "anchor_weight": chosen.anchor_weight}
     return Design(problem, Series(chosen), NAME, parameters)
 
 
@@ -60,6 +59,12 @@ def _best(error: Callable[[int, float], float], longest: int) -> tuple[int, floa
     ]
     every, ratio = choice.best_of(places, at)
     return every, ratio / _PER_OCTAVE
+
+
+@lru_cache(maxsize=128)
+def _searched(problem: Problem, horizon: int) -> tuple[int, float]:
+    """Spacing and weights for a whole range."""
+    return _best(lambda every, ratio: _error(problem, _map(horizon, every, ratio), horizon), horizon)
 
 
 def _error(problem: Problem, tried: AnchoredDifferences, horizon: int) -> float:

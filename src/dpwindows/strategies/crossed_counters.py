@@ -161,7 +161,7 @@ def _search_on(
     """(alpha, memory, power) of least error on one block of `horizon` steps, where `decay = 1 - 1 / memory`."""
     spans = np.arange(horizon)[None, :] - np.arange(horizon)[:, None]
     asked = (spans >= 0) & (spans < longest)
-    lengths = np.arange(1, horizon + 1)
+    lengths, behind = np.arange(1, horizon + 1), np.maximum(-spans, -1)
 
     def parameters(place: Place) -> tuple[float, float, float]:
         alpha, octaves, power = (at / fine for at, fine in zip(place, _FINE, strict=True))
@@ -171,8 +171,8 @@ def _search_on(
         alpha, memory, power = parameters(place)
         taps = real_taps(alpha, 1 - 1 / memory, horizon)
         weights = (lengths / horizon) ** power
-        filtering = scipy.linalg.toeplitz(taps, np.zeros(horizon)) / weights
-        values, vectors = scipy.linalg.eigh(filtering.T @ filtering)
+        filtering = np.append(taps, 0.0)[behind] / weights
+        values, vectors = np.linalg.eigh(filtering.T @ filtering)
         vectors, spread = vectors / weights[:, None], 1 / (values[:, None] + values[None, :])
         variance = ((vectors**2)[::-1] @ spread @ (vectors**2).T)[asked]
         if pinned:

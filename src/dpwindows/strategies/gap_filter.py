@@ -112,27 +112,31 @@ def _searched(problem: Problem) -> _Filter:
         lambda place: _error(problem, filter_of(place)), start, (0, -most[1], 0), most, _STRIDES
     )
     best = filter_of(place_of_best)
-    return replace(best, total=float(f"{_total(problem, best):.4g}"))
+    return replace(best, total=float(f"{_best_total(problem, *_parts(problem, best)):.4g}"))
 
 
 def _error(problem: Problem, candidate: _Filter) -> float:
     """About the error of a filter, up to what noise costs."""
-    gaussian, total = problem.law == GAUSSIAN, _total(problem, candidate)
-    charged, of_items = _item_charge(problem, candidate), _items_part(problem, candidate)
-    typical = math.sqrt(_typical(problem, candidate) + of_items / total**2)
+    gaussian, (charged, of_items, others) = problem.law == GAUSSIAN, _parts(problem, candidate)
+    total = _best_total(problem, charged, of_items, others)
+    typical = math.sqrt(others + of_items / total**2)
     if isinstance(problem.unit, ItemLevel):
         return typical * (math.sqrt(2 * charged) if gaussian else 2 * charged)
     return typical * (math.sqrt(charged + total**2) if gaussian else charged + total)
 
 
-def _total(problem: Problem, candidate: _Filter) -> float:
+def _parts(problem: Problem, candidate: _Filter) -> tuple[float, float, float]:
+    """What an item is charged, and what the number of items and all others put into a typical window."""
+    return _item_charge(problem, candidate), _items_part(problem, candidate), _typical(problem, candidate)
+
+
+def _best_total(problem: Problem, charged: float, of_items: float, others: float) -> float:
     """The best weight for the number of items, in measurements of it."""
-    gaussian, charged = problem.law == GAUSSIAN, _item_charge(problem, candidate)
+    gaussian = problem.law == GAUSSIAN
     if isinstance(problem.unit, ItemLevel):
         # Who changes leaves the number of items as it is, so that it costs nothing up to here.
         return math.sqrt(charged) if gaussian else charged
-    ratio = charged * _items_part(problem, candidate) / _typical(problem, candidate)
-    return float(ratio ** (1 / 4 if gaussian else 1 / 3))
+    return float((charged * of_items / others) ** (1 / 4 if gaussian else 1 / 3))
 
 
 def _items_part(problem: Problem, candidate: _Filter) -> float:
@@ -187,8 +191,9 @@ def _item_charge(problem: Problem, candidate: _Filter) -> float:
 def _worst_cuts(charges: FloatArray) -> float:
     """About `families.gaps._worst_gaps`, in floating point."""
     steps = len(charges)
+    # From the last cut to the first, so that what is added stands in one order.
     best = np.zeros(steps + 2)
     for cut in range(1, steps + 2):
-        gaps = min(cut, steps)
-        best[cut] = (charges[:gaps] + best[cut - gaps : cut][::-1]).max()
-    return float(best[-1])
+        gaps, later = min(cut, steps), steps + 2 - cut
+        best[later - 1] = np.maximum.reduce(charges[:gaps] + best[later : later + gaps])
+    return float(best[0])

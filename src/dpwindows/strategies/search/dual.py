@@ -68,7 +68,7 @@ def dual_bound(changes: Changes, weights: FloatArray, rounds: int = _ROUNDS, *, 
 def improved(changes: Changes, weights: FloatArray, rounds: int, *, mirrored: bool = False) -> tuple[float, FloatArray]:
     """As `dual_bound`, and the weights that the bound is met at."""
     best, kept = 0.0, weights
-    for _ in range(rounds):
+    for left in reversed(range(rounds)):
         moment = changes.moment(weights)
         size = len(moment)
         bases = _even_and_odd(size) if mirrored else (np.eye(size),)
@@ -78,6 +78,8 @@ def improved(changes: Changes, weights: FloatArray, rounds: int, *, mirrored: bo
         root = sum(float(np.sqrt(np.maximum(values - slack, 0.0)).sum()) for values, _ in parts)
         bound = root / float(np.sqrt(size * weights.sum()))
         best, kept = (bound, weights) if bound > best else (best, kept)
+        if not left:
+            break
         inverse = np.zeros((size, size))
         for base, (values, vectors) in zip(bases, parts, strict=True):
             along = base @ vectors

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
+
+import scipy
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
@@ -16,6 +18,8 @@ _HEADROOM = 1e-12
 # The octaves of the least and of the largest mu^2 considered, noise scales of about 10^150 and 10^-150; and the bits of
 # mu^2 after the first.
 _MOST_OCTAVES, _BITS = 995, 36
+# About how far from the end of what is proved floats are, in the last of these bits.
+_STEP = 8
 
 
 def laws_for(budget: Budget) -> tuple[Law, ...]:
@@ -103,10 +107,28 @@ def _approximate_mu_squared(budget: ApproxDP, per_unit: Fraction) -> float:
     low, high = -_MOST_OCTAVES << _BITS, most << _BITS
     if not holds(low):
         raise InputError(f"{budget} is too small for any usable noise scale: choose a larger epsilon or delta")
+    # A proof takes long: floats say about where the last one is, and it is looked for between proofs near there.
+    about = _last(low, high, lambda place: _about_within(budget, squared_at(place), float(per_unit)))
+    for place in (about - _STEP, about + _STEP):
+        if low < place < high:
+            low, high = (place, high) if holds(place) else (low, place)
+    return squared_at(_last(low, high, holds))
+
+
+def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The last that holds, by halving: `low` does, and `high` does not."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
-    return squared_at(low)
+    return low
+
+
+def _about_within(budget: ApproxDP, squared: float, per_unit: float) -> bool:
+    """What `gaussian_within` proves by its analytic route, in floating point."""
+    epsilon, mu = float(budget.epsilon), math.sqrt(squared)
+    delta = scipy.special.ndtr(mu / 2 - epsilon / mu)
+    delta -= math.exp(epsilon + scipy.special.log_ndtr(-mu / 2 - epsilon / mu))
+    return bool(delta + (1 + math.exp(min(epsilon, 700.0))) * squared * per_unit <= budget.delta)
 
 
 def _positive(scale: float) -> float:

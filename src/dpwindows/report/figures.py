@@ -238,9 +238,9 @@ class _Drawer:
     def _caption(self, several: Sequence[Series]) -> str:
         """What the last windows say, or the longest of those that end last."""
         rows = [in_words(one, -1, self.clock) for one in several]
-        items = ("distinct items" if one.distinct else f"seen {one.label}" for one in several)
         parts = (
-            f"{row.estimate} {what} ({self.interval} {row.interval})" for what, row in zip(items, rows, strict=True)
+            f"{row.estimate} {one.noun} ({self.interval} {row.interval})"
+            for one, row in zip(several, rows, strict=True)
         )
         return f"{when(rows[0], self.clock)}: {'; '.join(parts)}."
 
@@ -274,7 +274,8 @@ def _raw_and_fitted(series: Series) -> list[tuple[str, Floats]]:
 def _counted(several: Sequence[Series]) -> str:
     if len(several) > 1:
         return "Items seen"
-    return "Distinct items" if several[0].distinct else f"Items seen {several[0].label}"
+    noun = several[0].noun
+    return noun[:1].upper() + noun[1:]
 
 
 def _left_out(more: int, what: str) -> list[str]:

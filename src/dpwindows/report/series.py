@@ -55,6 +55,13 @@ class Series:
         return ", ".join((seen(self.kind, self.k), *groups))
 
     @property
+    def noun(self) -> str:
+        """What its numbers are numbers of: `distinct items`, `items seen at least twice`, `occurrences`."""
+        if self.distinct:
+            return "distinct items"
+        return self.label if self.k is None else f"items seen {self.label}"
+
+    @property
     def total(self) -> bool:
         """Whether this counts over all groups."""
         return all(value == ALL for _, value in self.groups)

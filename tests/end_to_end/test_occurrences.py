@@ -76,11 +76,14 @@ def test_what_has_no_bound_changes_nothing(unit: tuple[str, ...], message: str, 
     assert not out.exists()
 
 
-def test_a_stream_counts_none(tmp_path: Path) -> None:
-    outcome = run("stream", "create", tmp_path / "state", *COLUMNS, "--horizon", "4", *BOTH, *ALMOST_EXACT)
-    assert outcome.code == 2
-    assert "ask for them in a release" in " ".join(outcome.err.split())
-    assert not (tmp_path / "state").exists()
+def test_a_stream_releases_them_step_by_step(log: Path, tmp_path: Path) -> None:
+    state, out = tmp_path / "state", tmp_path / "rows.csv"
+    asked = ("--window", "rolling:2", "--occurrences", *ALMOST_EXACT)
+    run("stream", "create", state, *COLUMNS, "--count", "n", *asked).must_work()
+    run("stream", "advance", state, log, "--through", "3", "-o", out).must_work()
+    first, second = ("0", "2"), ("1", "3")
+    assert run("count", out, *first, "--occurrences").must_work().out.startswith("5.0 (95% interval")
+    assert run("count", out, *second, "--occurrences").must_work().out.startswith("7.0 (95% interval")
 
 
 def test_a_ledger_returns_what_was_stored(log: Path, tmp_path: Path) -> None:

@@ -120,6 +120,18 @@ def test_filters_on_starts_and_ends(strategy: str, longest: int, shape: str, tmp
     assert one["factors_agree"]
 
 
+@pytest.mark.parametrize("budget", [dw.ZCDP(0.5), PureDP(1.0)], ids=lambda budget: budget.kind)
+def test_a_third_party_recomputes_what_occurrences_cost(budget: Budget, tmp_path: Path) -> None:
+    plan = planned([Rolling(2).occurrences(), AnyWindow().occurrences()], EventLevel(), budget)
+    (tmp_path / "plan.npz").write_bytes(export_plan(plan))
+    judged = third_party(tmp_path / "plan.npz", EventLevel())
+    assert "series of totals" in [one["shape"] for one in judged]
+    for one in judged:
+        assert 0.5 * one["certified"] <= one["recomputed"] <= one["certified"]
+        assert one["bias"] < 1e-6
+        assert one["factors_agree"]
+
+
 @pytest.mark.parametrize("steps", [4, 40])
 def test_one_measurement_of_several_rolling_windows(steps: int, tmp_path: Path) -> None:
     plan = planned([Rolling(3).at_least(1), Rolling(1).at_least(1)], EventLevel(), dw.ZCDP(0.5), steps=steps)

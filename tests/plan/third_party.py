@@ -22,13 +22,17 @@ Array = np.ndarray[Any, Any]
 
 
 def window_answers(histories: Array, k: int) -> Array:
-    """1 where a history has at least k occurrences in steps a..b: shape (histories, T + 1, T + 1), indices a, b."""
+    """1 where a history has at least k occurrences in steps a..b: shape (histories, T + 1, T + 1), indices a, b.
+
+    For -1 the occurrences themselves.
+    """
     count, steps = histories.shape
     sums = np.concatenate([np.zeros((count, 1), dtype=int), np.cumsum(histories, axis=1)], axis=1)
     found = np.zeros((count, steps + 2, steps + 1), dtype=int)
     for a in range(1, steps + 1):
         for b in range(a, steps + 1):
-            found[:, a, b] = sums[:, b] - sums[:, a - 1] >= k
+            inside = sums[:, b] - sums[:, a - 1]
+            found[:, a, b] = inside if k == -1 else inside >= k
     return found
 
 
@@ -136,6 +140,15 @@ class Series(Shape):
 
     def read(self, y: Array) -> Array:
         return np.asarray(self.part["decoder_matrix"] @ y)
+
+
+class SeriesOfTotals(Shape):
+    def of(self, x: Array) -> Array:
+        return np.asarray(self.whole("matrix") @ x[1, 1:])
+
+    def read(self, y: Array) -> Array:
+        totals = np.concatenate([[0.0], self.part["decoder_matrix"] @ y])
+        return np.asarray(totals[self.last] - totals[self.first - 1])
 
 
 class Blocks(Shape):
@@ -328,6 +341,7 @@ class RollingTogether(Shape):
 
 SHAPES: dict[str, type[Shape]] = {
     "series": Series,
+    "series of totals": SeriesOfTotals,
     "blocks": Blocks,
     "nested windows": NestedWindows,
     "starts": Starts,
@@ -352,7 +366,7 @@ def rebuilt(measurement: dict[str, Any], part: dict[str, Array], logs: Array, k:
     if measurement["shape"] not in SHAPES or not (set(part) - {"first", "last"}):
         return None
     shape = SHAPES[measurement["shape"]](part, measurement["window"], steps)
-    answers = {i: window_answers(logs, i) for i in range(1, k + 1)}
+    answers = {i: window_answers(logs, i) for i in (-1, *range(1, k + 1))}
     measured = np.array([shape.measure(lambda i, n=n: answers[i][n], k) for n in range(len(logs))])  # type: ignore[misc]
     read = np.array([shape.read(one.astype(float)) for one in measured])
     return measured, read if nearest is None else read[:, nearest]

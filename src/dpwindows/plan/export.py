@@ -10,7 +10,8 @@ and scale that are named and exact integer answers x; estimates are `decoder y`.
 `entry_measured[n]` with weight `entry_value[n]`; everything else has weight 0. `decoder` turns one vector into the
 estimates of the windows `first..last`, in their order (where each threshold has its own: `decoder_{k}`); `bias_bound`
 says how far they may be off in expectation. To recompute a sensitivity: the answers of one item are 0 or 1; take two
-histories of it that are neighbours, and the vectors of all thresholds one after another.
+histories of it that are neighbours, and the vectors of all thresholds one after another. The threshold -1 stands for
+occurrences, of which one item may have many.
 
 **Groups.** `groups` of the description lists the columns with their public values, `group_of`, `max_groups` and the
 share of the totals. A measurement then has `groups` too: it is made in every group by the columns `by`, in `count`

@@ -3,6 +3,8 @@
 **Factor form**, for these shapes; weights are whole numbers, texts of decimals where 64 bits are too few.
 
 - `series`: y = matrix x, with x the answers of all windows in order; estimates are decoder_matrix y.
+- `series of totals`: the same, with x the answers of the windows from step 1 on. Estimates of these are decoder_matrix
+  y; that of any window is the difference of two, up to its last step and up to the step before its first.
 - `series by threshold`: as `series`, threshold k with matrix_{k} and decoder_matrix_{k}.
 - `blocks`: each row (first, starts, ends) of `blocks` measures `A X B'`, transposed and flattened, one block after
   another: X the answers of the starts first, first + 1, ... and of the ends from first on (0 where the end is before

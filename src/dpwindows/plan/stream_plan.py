@@ -101,11 +101,6 @@ class StreamPlan(Planned):
         self.step = clock.step if clock else None
         self.time_zone = clock.time_zone if clock else None
         self.queries = placed(normalise(queries), Calendar.of(clock) if clock else None, horizon or FORECAST_STEPS)
-        if any(query.counts_occurrences for query in self.queries):
-            raise InputError(
-                "streams count items and no occurrences: leave --occurrences out, or ask for them in a release of the "
-                "steps that are over"
-            )
         longest = max(_longest_period(query.window, horizon) for query in self.queries)
         # A forecast without a horizon is for a whole period or more.
         self.timeline = Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest))

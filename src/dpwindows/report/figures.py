@@ -171,7 +171,7 @@ class _Drawer:
         low, high = min(map(min, places)), max(map(max, places))
         calendar = self.clock.described()["kind"] == "calendar"
         x = times(low, high) if calendar else numbers(low, high, 6, whole=True)
-        chart = Chart(title, x, y, x_title=self.clock.axis_title, y_title=self.noun, height=height)
+        chart = Chart(title, x, y, x_title=self.clock.axis_title, y_title=self._unit(several[0]), height=height)
         drawn = [one.thinned(self.points) for one in several]
         labels = [one.label.split(",")[0] if heading else one.label for one in several]
         return Panel(self._lines(chart, drawn, labels), self._places(several), "time", heading)
@@ -183,7 +183,7 @@ class _Drawer:
         x = numbers(1, int(last.lengths.max()), 8, whole=True)
         ends = f"for windows {self.clock.until} {self.clock.ends(self.clock.wall(last.rows['end'].slice(0, 1)))[0]}"
         across = f"window length ({self.clock.steps})"
-        chart = Chart(f"By length, {ends}", x, self._axis([last]), across, y_title=self.noun, height=200)
+        chart = Chart(f"By length, {ends}", x, self._axis([last]), across, y_title=self._unit(series), height=200)
         lines = self._lines(chart, [last.thinned(self.points)], [series.label])
         yield Panel(lines, self._places([series]), "length", choice=series.label)
 
@@ -239,11 +239,14 @@ class _Drawer:
     def _caption(self, several: Sequence[Series]) -> str:
         """What the last windows say, or the longest of those that end last."""
         rows = [in_words(one, -1, self.clock) for one in several]
-        items = (f"distinct {self.noun}" if one.distinct else f"seen {one.label}" for one in several)
         parts = (
-            f"{row.estimate} {what} ({self.interval} {row.interval})" for what, row in zip(items, rows, strict=True)
+            f"{row.estimate} {one.named(self.noun)} ({self.interval} {row.interval})"
+            for one, row in zip(several, rows, strict=True)
         )
         return f"{when(rows[0], self.clock)}: {'; '.join(parts)}."
+
+    def _unit(self, series: Series) -> str:
+        return self.noun if series.k is not None else series.kind
 
     def _positions(self, series: Series) -> list[int]:
         return self.clock.positions(self.clock.wall(series.rows["end"]))
@@ -273,10 +276,8 @@ def _raw_and_fitted(series: Series) -> list[tuple[str, Floats]]:
 
 
 def _counted(several: Sequence[Series], noun: str) -> str:
-    if several[0].distinct and len(several) == 1:
-        return f"Distinct {noun}"
-    seen = f"{noun[0].upper()}{noun[1:]} seen"
-    return seen if len(several) > 1 else f"{seen} {several[0].label}"
+    counted = several[0].named(noun) if len(several) == 1 else f"{noun} seen"
+    return counted[:1].upper() + counted[1:]
 
 
 def _left_out(more: int, what: str) -> list[str]:

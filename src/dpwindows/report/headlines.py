@@ -137,7 +137,7 @@ def _headline(
     estimate = float(series.numbers("estimate")[row])
     first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
     span = f"{when(in_words(series, row, clock), clock)} ({clock.length(last - first + 1)})"
-    counted = f"distinct {noun}" if series.distinct else f"{noun} seen {series.label}"
+    counted = series.named(noun)
     counted += f" ({family.together})" if family.together else ""
     value = f"{_range(estimate, half, error, counted)} (standard error {figures_of(error)})"
     text = f"{span}: {value}."

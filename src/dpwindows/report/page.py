@@ -65,7 +65,8 @@ def _title(table: pa.Table, clock: Clock, noun: str) -> str:
     )
     start = clock.starts(clock.wall(bounds["start_min"]))[0]
     end = clock.ends(clock.wall(bounds["end_max"]))[0]
-    return f"How many distinct {noun}, from {start} {clock.until} {end}"
+    counted = f"distinct {noun}" if table["k"].null_count < table.num_rows else "occurrences"
+    return f"How many {counted}, from {start} {clock.until} {end}"
 
 
 def _lede(table: pa.Table, clock: Clock, metadata: Mapping[str, Any]) -> str:

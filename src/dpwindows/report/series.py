@@ -59,6 +59,12 @@ class Series:
         """The label with what is counted in every group column, `all` too."""
         return ", ".join((seen(self.kind, self.k), *(f"{name} {value}" for name, value in self.groups)))
 
+    def named(self, noun: str) -> str:
+        """What its numbers are numbers of: `distinct items`, `items seen at least twice`, `occurrences`."""
+        if self.distinct:
+            return f"distinct {noun}"
+        return self.label if self.k is None else f"{noun} seen {self.label}"
+
     @property
     def total(self) -> bool:
         """Whether this counts over all groups."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpwindows.ask.queries import Measure
 from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
 from dpwindows.report.html import grid
@@ -94,8 +95,8 @@ def when(shown: Shown, clock: Clock) -> str:
 
 
 def measure_text(row: Mapping[str, Any]) -> str:
-    """A measure, such as `at least 3`."""
-    return f"{str(row['measure']).replace('_', ' ')} {row['k']}"
+    """A measure, such as `at least 3`, or `occurrences`."""
+    return str(Measure.of(row["measure"], row["k"]))
 
 
 def forecast_grid(entries: Sequence[Mapping[str, Any]], confidence: float | None = None) -> str:

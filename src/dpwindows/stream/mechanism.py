@@ -17,7 +17,7 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping, cells_of
 from dpwindows.ask.periods import place_of
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, PeriodFamily, Query, Rolling
+from dpwindows.ask.queries import OCCURRENCES, AnyWindow, Cumulative, Measure, PeriodFamily, Query, Rolling
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.query.first_runs import Series, series_number
@@ -72,18 +72,22 @@ class Mechanism:
             BudgetExceededError: the cost cannot be proved within the budget.
         """
         asked = {
-            query["window"]: Query(
-                window_of(metadata, query["window"]),
-                tuple(Measure(one["measure"], one["k"]) for one in query["measures"]),
+            query.name: query
+            for query in (
+                Query(
+                    window_of(metadata, one["window"]),
+                    tuple(Measure.of(measure["measure"], measure["k"]) for measure in one["measures"]),
+                )
+                for one in metadata["queries"]
             )
-            for query in metadata["queries"]
         }
         queries, measurements = [], []
         for entry in metadata["measurements"]:
             # Windows that are measured together have an entry each, all of one measurement.
             windows = entry.get("together") or [entry["window"]]
             if entry["window"] == windows[0]:
-                queries.append(tuple(asked[window] for window in windows))
+                what = "" if entry["thresholds"] else " occurrences"
+                queries.append(tuple(asked[window + what] for window in windows))
                 measurements.append(measurement_of(metadata, entry))
         if {query for one in queries for query in one} != set(asked.values()):
             raise ValueError("a window that is asked for is not measured")
@@ -242,8 +246,9 @@ class Mechanism:
     def _require_sane(self, step: int, by_cell: Sequence[StepAnswers]) -> None:
         if self.horizon is not None and step > self.horizon:
             raise ValueError(f"the stream ends after {self.horizon} steps, and step {step} was to be released")
-        counts = [count for one in by_cell for count in one.total.values()]
-        counts += [int(values.max(initial=0)) for one in by_cell for values in one.recent.values()]
+        counts = [count for one in by_cell for k, count in one.total.items() if k != OCCURRENCES]
+        recent = [values for one in by_cell for k, values in one.recent.items() if k != OCCURRENCES]
+        counts += [int(values.max(initial=0)) for values in recent]
         if max(counts, default=0) > _MOST_ITEMS:
             raise ValueError("the exact counts of a step are beyond anything a log can hold")
 
@@ -277,7 +282,7 @@ class Mechanism:
             {
                 "window": pa.array([query.window.text] * count, pa.string()),
                 "measure": pa.array([measure.kind] * count, pa.string()),
-                "k": np.full(count, measure.k, dtype=np.int64),
+                "k": pa.array([measure.written_k] * count, pa.int64()),
                 "first_step": first,
                 "last_step": last,
                 "complete": are_complete(query.window, first, last, self.horizon),

@@ -21,6 +21,8 @@ in whatever order parts are read.
 what is too old for every window (`oldest_at`) only its being there is kept then, as step 0, and where no totals are
 asked for not even that.
 
+Where occurrences are counted themselves, the part of a step has in `n` how many of an item count in it.
+
 Where a rule bounds what an item adds, `had` is how many occurrences of it counted, and `run_i` how many runs of the
 series in place i it has had (`count.query.first_runs` is the specification). Such items are never dropped, either.
 
@@ -35,8 +37,10 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from dpwindows.ask.groups import Grouping
+from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.count.query.groups import levels_sql
+from dpwindows.count.query.wanted import MOST_IN_A_ROW
 from dpwindows.stream.step_counts import NONE, Change, oldest_at
 
 # Where most items stay, what is old is dropped after this many steps.
@@ -127,7 +131,7 @@ class Shape:
     @cached_property
     def counted(self) -> tuple[int, ...]:
         """Every k whose changes matter."""
-        return tuple(sorted({*self.thresholds, *(k for k, _ in self.series)}))
+        return tuple(sorted({*self.thresholds, *(k for k, _ in self.series)} - {OCCURRENCES})) or (1,)
 
     @property
     def depth(self) -> int:
@@ -171,14 +175,18 @@ class Shape:
         fresh = f"CASE WHEN counted < {depth} THEN counted ELSE {depth} END"
         told = "".join(f", p{k}" for k in self.counted)
         after = "".join(f", CAST({value} AS BIGINT) AS {name}" for name, value in self._had_after(step).items())
-        kept = "".join(f", {name}" for name in ("had", "counted")[: 2 * ("had" in self.had)])
+        kept = ", counted" + ", had" * ("had" in self.had)
         kept += "".join(f", {name}" for name in self.had if name != "had")
         shifted = ", ".join(f"CAST({self._shifted(j, step)} AS INTEGER) AS r{j}" for j in range(1, depth + 1))
         counted = f"SELECT joined.*, {counts} AS counted FROM ({joined}) AS joined"
         fresh = f"SELECT counts.*, {fresh} AS fresh FROM ({counted}) AS counts"
         moved = f"SELECT {keys}{told}, {shifted}{kept} FROM ({fresh}) AS fresh"
         recencies = ", ".join(f"r{j}" for j in range(1, depth + 1))
-        return f"SELECT {keys}{told}, {recencies}{after} FROM ({moved}) AS moved"
+        own = ""
+        if OCCURRENCES in self.thresholds:
+            most = MOST_IN_A_ROW
+            own = f", CAST(CASE WHEN counted < {most} THEN counted ELSE {most} END AS BIGINT) AS n"
+        return f"SELECT {keys}{told}, {recencies}{after}{own} FROM ({moved}) AS moved"
 
     def _in_own_groups(self, known: str, occurrences: str) -> str:
         """Occurrences with the code of a group, in the cells of the group that their item is in for good."""
@@ -211,7 +219,7 @@ class Shape:
         def known(recency: str) -> str:
             return f"CASE WHEN {recency} IS NULL THEN {NONE} WHEN {recency} < {oldest} THEN 0 ELSE {recency} END"
 
-        told = [(k, k, "") for k in self.thresholds]
+        told = [(k, k, "") for k in self.thresholds if k != OCCURRENCES]
         told += [
             (series_number(place), k, f" AND run_{place} <= {self.max_runs}")
             for place, (k, _) in enumerate(self.series)
@@ -223,6 +231,12 @@ class Shape:
             f"WHERE r{k} IS NOT NULL{within}) AS pairs GROUP BY left_step, entered, cell"
             for number, k, within in told
         ]
+        if OCCURRENCES in self.thresholds:
+            # As if each were of an item of its own, which has occurred nowhere before.
+            queries.append(
+                f"SELECT {OCCURRENCES} AS k, {NONE} AS left_step, r1 AS entered, CAST(sum(n) AS BIGINT) AS items, "
+                f"{cell} AS cell FROM ({part}) AS part WHERE n > 0 GROUP BY r1{', cell' * (self.grouping is not None)}"
+            )
         return " UNION ALL ".join(queries)
 
     def compacted(self, first: str, others: str | None, oldest: int) -> str:

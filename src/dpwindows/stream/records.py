@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.shapes import read_shape
@@ -284,7 +285,10 @@ def _batch(rows: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a step, looked at byte by byte: what is no batch of them would be read from elsewhere in memory."""
     batch = pa.ipc.read_record_batch(pa.py_buffer(rows), schema)
     batch.validate(full=True)
-    if any(column.null_count for column in batch.columns):
+    missing = [name for name, column in zip(schema.names, batch.columns, strict=True) if column.null_count]
+    # Occurrences have no k, and all else has one.
+    without = pc.equal(batch["measure"], "occurrences")
+    if set(missing) - {"k"} or not pc.all(pc.equal(pc.is_null(batch["k"]), without), min_count=0).as_py():
         raise ValueError("a value is missing")
     return batch
 

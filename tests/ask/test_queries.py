@@ -39,7 +39,7 @@ def test_k_must_be_a_whole_number(k: Any) -> None:
 
 def test_occurrences_have_no_k_and_are_a_query_of_their_own() -> None:
     counted = Measure("occurrences")
-    assert (str(counted), counted.written_k, counted.option) == ("occurrences", None, "occurrences")
+    assert (str(counted), counted.written_k) == ("occurrences", None)
     assert Measure.of("occurrences", None) == counted
     assert Measure.of("exactly", 2).written_k == 2
     with pytest.raises(InputError, match="without a k: got 1"):

@@ -201,10 +201,12 @@ class Witness:
     def _look_at_ledger(self, disk: Disk) -> None:
         for name in _LEDGER:
             copy = self.scratch / Path(name).name
-            copy.unlink(missing_ok=True)
             if name in disk.seen:
+                # The same file each time: the library keeps what it looked at open as long as the process lives.
                 copy.write_bytes(disk.seen[name].seen)
                 copy.chmod(0o600)
+            else:
+                copy.unlink(missing_ok=True)
         try:
             book = dw.Ledger.open(self.scratch / "ledger", DATASET).book()
         except (InputError, EngineError) as error:

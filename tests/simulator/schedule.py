@@ -411,8 +411,7 @@ def _others(maker: _Maker) -> _Made:
 
     def renamed(verbs: Iterable[Verb]) -> tuple[Verb, ...]:
         # The ledger is for events, and groups of items are for streams that protect these.
-        unpaid = {"ledger": False} if state == GROUPED_ITEMS else {}
-        return tuple(replace(verb, state=state, **unpaid) for verb in verbs)
+        return tuple(replace(verb, state=state, ledger=verb.ledger and state != GROUPED_ITEMS) for verb in verbs)
 
     def of_state(event: Event) -> Event:
         if not isinstance(event, Run):

@@ -115,8 +115,9 @@ def stream_plan(state: str = "state") -> dw.StreamPlan:
     """One number a step for each of two windows, in each group, under Laplace noise."""
     windows = [dw.Rolling(2), dw.Cumulative()]
     by = {"group": _GROUPS} if state in GROUPED else None
-    unit, group_of = (dw.ItemAddRemove(), "item") if state == GROUPED_ITEMS else (dw.EventLevel(), None)
-    return dw.StreamPlan(windows, unit=unit, budget=dw.PureDP(STREAM_COST), horizon=HORIZON, by=by, group_of=group_of)
+    of_items: dict[str, Any] = {"unit": dw.ItemAddRemove(), "group_of": "item"}
+    what = of_items if state == GROUPED_ITEMS else {"unit": dw.EventLevel()}
+    return dw.StreamPlan(windows, budget=dw.PureDP(STREAM_COST), horizon=HORIZON, by=by, **what)
 
 
 @cache

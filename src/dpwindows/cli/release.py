@@ -160,8 +160,9 @@ def _look_first(
         if click.confirm("Release all the same?", err=True):
             return
         raise InputError("not released: nothing was spent or written")
+    doubts = " ".join(one if one.endswith("?") else f"{one}." for one in suspect)
     raise InputError(
-        f"{events} (for your eyes only, exact figures of the log): {'; '.join(suspect)}. Nothing was spent or written; "
+        f"{events} (for your eyes only, exact figures of the log): {doubts} Nothing was spent or written; "
         f"leave --check-first out to release all the same"
     )
 

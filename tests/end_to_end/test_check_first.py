@@ -112,3 +112,11 @@ def test_other_engines_and_pipes_are_refused(tmp_path: Path) -> None:
 def test_quiet_says_nothing_where_all_looks_right() -> None:
     outcome = run_process("release", "log.csv", "--item", "user", "--time", "time", *JANUARY, *ASKED, "--quiet")
     assert "Looked" not in outcome.must_work().err
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    address = "postgresql://ann:s3cret@localhost/shop"
+    columns = ("--item", "who", "--time", "at")
+    for refused in (run("check", address, *columns), run("release", address, *columns, *JANUARY, *ASKED)):
+        refused.must_refuse("")
+        assert "s3cret" not in refused.err + refused.out

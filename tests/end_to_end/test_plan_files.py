@@ -28,6 +28,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "at-least": ("--window", "rolling:3", "--at-least", "2"),
     "exactly": ("--window", "rolling:3", "--exactly", "1"),
     "histogram": ("--window", "rolling:3", "--histogram", "3"),
+    "occurrences": ("--window", "rolling:3", "--occurrences"),
     "distinct-steps": ("--window", "rolling:3", "--distinct-steps"),
     "max-runs": ("--window", "rolling:3", "--max-runs", "2", "--unit", "item"),
     "max-occurrences": ("--window", "rolling:3", "--max-occurrences", "2", "--unit", "item"),

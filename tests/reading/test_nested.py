@@ -42,10 +42,10 @@ def test_decoding_is_least_squares_over_the_windows_that_exist(block: int, monke
         assert reader.fourth_moment() == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
         combination = np.random.default_rng(1).normal(size=design.rows)
         (weights,) = reader.noise_weights(dict(zip(asked_for(design), combination, strict=True))).values()
-        # They come by length and start.
-        exist = lengths_exist(len(weights), design.problem.steps)
-        assert not weights.T[~exist].any()
-        assert weights.T[exist] == pytest.approx(decoder.T @ combination, rel=1e-6, abs=1e-9)
+        # They come by start and length.
+        exist = lengths_exist(weights.shape[1], design.problem.steps)
+        assert not weights[~exist].any()
+        assert weights[exist] == pytest.approx(decoder.T @ combination, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("counts", [9, 10**9])

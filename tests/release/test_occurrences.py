@@ -91,7 +91,7 @@ def test_occurrences_over_distinct_items(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="occurrences have no k"):
         release.count(2, 9, at_least=1, occurrences=True)
     alone = released(asked(dw.Rolling(3)), made())
-    with pytest.raises(InputError, match="ask for --occurrences too when releasing"):
+    with pytest.raises(InputError, match="ask for occurrences=True too when releasing"):
         alone.count(2, 5, occurrences=True)
     with pytest.raises(InputError, match="items are those counted at least k times"):
         dw.Window(2, 9, occurrences=True, items="new")
@@ -288,3 +288,14 @@ def test_consistent_numbers_err_no_more_than_estimates(once: bool) -> None:
     for pairs in squares.values():
         raw, consistent = np.sqrt(np.mean(pairs, axis=0))
         assert consistent <= 1.02 * raw
+
+
+@pytest.mark.parametrize("window", [dw.Tumbling(4), dw.Cumulative(), dw.Rolling(3)], ids=str)
+def test_totals_of_ten_to_the_twelve_are_not_cut(window: Any) -> None:
+    """Nor are they drawn to 0 where they are made consistent."""
+    log = [(f"u{number}", 1 + number % STEPS, (1 << 31) - 1) for number in range(480)]
+    release = released(asked(window.occurrences(), budget=dw.ZCDP(0.5)), log)
+    for row in release.table.to_pylist():
+        truth = sum(count for _, step, count in log if row["first_step"] <= step <= row["last_step"])
+        assert abs(row["estimate"] - truth) < 8 * row["std_error"]
+        assert abs(row["consistent"] - truth) < 40 * row["std_error"]

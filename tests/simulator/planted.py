@@ -236,7 +236,7 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "unsynced-output": ("release", 5, "is not whole"),
     "published-before-commit": ("stream", 1, "a step that the ledger does not know of"),
     "ledger-before-state": ("commit", 1, "after everything works again"),
-    "forgotten-part": ("others", 1, "in place of"),
+    "forgotten-part": ("others", 2, "in place of"),
     "forgotten-position": ("commit", 1, "after everything works again"),
     "unrecorded-position": ("copies", 1, "a step that the ledger does not know of"),
     "no-mark": ("backup", 6, "two noises"),

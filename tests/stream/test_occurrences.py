@@ -13,6 +13,7 @@ import dpwindows as dw
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.stream.stream import Stream
 from tests.brute_force import any_window, first_occurrences, occurrences
+from tests.stream.streams import mechanism_of
 
 STEPS = 14
 Log = list[tuple[str, int, int]]
@@ -103,3 +104,10 @@ def test_a_stream_without_an_end_has_a_plan_of_its_own(window: Any, tmp_path: Pa
         measured = dw.plan_of(shown)
     assert [query.name for query in measured.queries] == [f"{window.text} occurrences"]
     assert measured.measurements[0].certificate == plan.measurements[0].certificate
+
+
+def test_items_are_kept_for_good_only_where_they_are_counted_for_good() -> None:
+    counted, items = dw.Cumulative().occurrences(), dw.Cumulative().at_least(1)
+    for queries, kept in (([counted], False), ([counted, items], True), ([counted, dw.Rolling(2)], False)):
+        plan = StreamPlan(queries, unit=dw.EventLevel(), budget=dw.ZCDP(0.5), horizon=STEPS)
+        assert mechanism_of(plan).keeps_items is kept

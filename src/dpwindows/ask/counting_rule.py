@@ -155,6 +155,19 @@ def require_fit(rule: CountingRule, queries: Iterable[Query], unit: Unit, steps:
         _require_reachable(rule, query, steps)
 
 
+def require_one_bound(rule: CountingRule) -> None:
+    """Check that a rule bounds nothing where an item may be counted in several groups.
+
+    Raises:
+        InputError: it does.
+    """
+    if rule.bounded:
+        raise InputError(
+            "--max-runs and --max-occurrences do not go with --by: each group would be bounded by itself, and a "
+            "total in another way than its groups. Leave out one of them (--max-groups bounds groups)"
+        )
+
+
 def _unbounded(unit: Unit) -> str:
     if isinstance(unit, ItemPerPeriod):
         return (

@@ -193,7 +193,7 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         elif self.group_of == "item" and self.max_groups is not None:
             raise InputError("--max-groups goes with a group per event: with --group-of item an item is in one group")
         elif isinstance(unit.fit_to_range(steps), ItemPerPeriod):
-            self._require_period(unit.name)
+            self.require_period(unit.name)
         elif self.group_of == "event" and self.max_groups is None:
             raise InputError(
                 f"at the level of {unit.name} one item may have events in every group: give --max-groups N, which "
@@ -212,7 +212,12 @@ class Grouping(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
                 "out"
             )
 
-    def _require_period(self, name: str) -> None:
+    def require_period(self, name: str) -> None:
+        """Check that nothing about an item's groups depends on what it does in other periods than one.
+
+        Raises:
+            InputError: it does.
+        """
         most = self.levels[0].count
         if self.group_of == "item":
             raise InputError(

@@ -80,7 +80,7 @@ def _show(found: Check, console: Console) -> None:
         console.print(f"Careful: {doubt}", soft_wrap=True)
     for note in found.notes:
         console.print(f"Note: {note}", soft_wrap=True)
-    left = "--unit is for you to choose"
+    left = "--step and --unit are for you to choose"
     if found.look.rows_inside is None:
         left = f"START and END are for you to fill in, from what you know and not from the times above, and {left}"
     console.print(f"\nTo run next; {left}:")

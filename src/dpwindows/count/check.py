@@ -164,7 +164,7 @@ def _require_files(source: str, settings: EngineSettings) -> None:
     engine = engine_name(source, settings)
     if engine != "duckdb":
         raise InputError(
-            f"check looks at files and at DuckDB and SQLite databases, and {source!r} is read by the engine {engine}: "
+            f"check looks at files and at DuckDB and SQLite databases, and this source is read by the engine {engine}: "
             f"look at it with a query of its own, such as count(*), min and max of time"
         )
     if not database_of(source) and not all(file.is_file() for file in files_of(source)):

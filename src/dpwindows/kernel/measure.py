@@ -13,8 +13,8 @@ A privacy proof of a release rests on what happens before `measure` and on what 
    whole vector at once by that of `joint_noise`;
 5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.
 
-What is returned is `M x + z`, within bounds that no real count comes near (`add_noise`). Everything done with it
-afterwards is post-processing and free.
+What is returned is `M x + z`, within bounds that no real count of items comes near, nor one of less than 2^48
+occurrences (`add_noise`). Everything done with it afterwards is post-processing and free.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpwindows.ask.calendar import Calendar
-from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.counting_rule import CountingRule, require_one_bound
 from dpwindows.ask.groups import GroupOf, Value, cells_of, grouping
 from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import Budget, Unit
@@ -106,11 +106,8 @@ class Plan(Planned):
         require_kind("timeline", timeline, Timeline, "a Timeline")
         groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
         self.rule = CountingRule(distinct_steps, max_occurrences, max_runs)
-        if groups is not None and self.rule.bounded:
-            raise InputError(
-                "--max-runs and --max-occurrences do not go with --by: each group would be bounded by itself, and a "
-                "total in another way than its groups. Leave out one of them (--max-groups bounds groups)"
-            )
+        if groups is not None:
+            require_one_bound(self.rule)
         self.queries = placed(normalise(queries), Calendar.of(timeline), timeline.steps)
         self.unit, self.budget, self.strategy, self.criterion, self.weights = unit, budget, strategy, criterion, weights
         self.grouping, self.confidence, self.max_draws = groups, confidence, max_draws

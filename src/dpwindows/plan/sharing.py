@@ -30,6 +30,8 @@ from dpwindows.strategies.strategy import PrescribedScale
 
 # One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
 BITS, _FEWEST_BITS = 24, 8
+# Occurrences are more than items may ever be: with these bits 2^48 of them fit into what is measured.
+_OCCURRENCE_BITS = 12
 _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 # Noise, in counts, beyond which no lattice is coarse enough.
 _MOST_NOISE = 2.0**45
@@ -115,7 +117,8 @@ def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: P
     while True:
         weighed = []
         for part in parts:
-            ranked = choice.ranked(proposals(part, law, bits), partial(error_in, groups=part.groups))
+            own_bits = min(bits, _OCCURRENCE_BITS) if part.query.counts_occurrences else bits
+            ranked = choice.ranked(proposals(part, law, own_bits), partial(error_in, groups=part.groups))
             others = [Alternative(design.strategy, error_in(design, part.groups)) for design in ranked]
             # Scales come from what is certified, so at first any will do.
             weighed.append((Measurement(ranked[0], ranked[0].problem.law, 1.0, part.groups), others))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpwindows.ask.calendar import Calendar
-from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.counting_rule import CountingRule, require_one_bound
 from dpwindows.ask.groups import Grouping, GroupOf, Value, cells_of, grouping
 from dpwindows.ask.periods import fewest_and_most, placed
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
@@ -95,7 +95,9 @@ class StreamPlan(Planned):
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
         self.horizon = horizon
         groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
-        _require_rows(groups)
+        rule = CountingRule(distinct_steps, max_occurrences, max_runs)
+        if groups is not None:
+            _require_kept(groups, unit, rule)
         clock = None if start is None else Timeline.of_length(start, 1, step or "1d", time_zone or "UTC")
         self.start = clock.start if clock else None
         self.step = clock.step if clock else None
@@ -104,7 +106,7 @@ class StreamPlan(Planned):
         longest = max(_longest_period(query.window, horizon) for query in self.queries)
         # A forecast without a horizon is for a whole period or more.
         self.timeline = Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest))
-        self.rule = CountingRule(distinct_steps, max_occurrences, max_runs)
+        self.rule = rule
         self.unit, self.budget, self.strategy, self.criterion, self.weights = unit, budget, strategy, criterion, weights
         self.grouping, self.confidence, self.max_draws = groups, confidence, max_draws
         self._work_out(horizon)
@@ -177,9 +179,13 @@ class StreamPlan(Planned):
         return replace(allotment, measurement=measured)
 
 
-def _require_rows(groups: Grouping | None) -> None:
-    """Check that no item is limited to groups: no stream keeps which several of them were first."""
-    if groups is None or not groups.limits_groups:
+def _require_kept(groups: Grouping, unit: Unit, rule: CountingRule) -> None:
+    """Check that no item is limited to groups, since no stream keeps which several of them were first."""
+    if groups.group_of == "event":
+        require_one_bound(rule)
+    if isinstance(unit, ItemPerPeriod):
+        groups.require_period(unit.name)
+    if not groups.limits_groups:
         return
     most = groups.levels[0].count
     raise InputError(

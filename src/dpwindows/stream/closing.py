@@ -97,7 +97,7 @@ def _recencies(state: StateFile, engine: Engine, mechanism: Mechanism, item_type
         mechanism.grouping,
         mechanism.thresholds,
         mechanism.reach,
-        mechanism.needs_total,
+        mechanism.keeps_items,
         rule.max_occurrences,
         rule.max_runs,
         mechanism.series,

@@ -33,7 +33,7 @@ from dpwindows.reading.reader import steps_of
 __all__ = ["Mechanism", "StepAnswers"]
 
 # Exact counts beyond this are taken for a fault: no log of events has as many items.
-_MOST_ITEMS = 1 << 40
+_MOST_ITEMS, _MOST_OCCURRENCES = 1 << 40, 1 << 46
 # What encoding remembers of the data, and what reading does of noisy numbers.
 _EXACT, _NOISY = "exact.", "noisy."
 
@@ -157,6 +157,12 @@ class Mechanism:
         return any(isinstance(design.problem.window, Cumulative) for design in self._designs)
 
     @property
+    def keeps_items(self) -> bool:
+        """Whether an item must be known for good: its first occurrences count, and no others."""
+        windows = (one.problem.window for one in self._designs if not one.problem.counts_occurrences)
+        return any(isinstance(window, Cumulative) for window in windows)
+
+    @property
     def _designs(self) -> list[StepDesign]:
         return [one.design for one in self.measurements if isinstance(one.design, StepDesign)]
 
@@ -246,10 +252,9 @@ class Mechanism:
     def _require_sane(self, step: int, by_cell: Sequence[StepAnswers]) -> None:
         if self.horizon is not None and step > self.horizon:
             raise ValueError(f"the stream ends after {self.horizon} steps, and step {step} was to be released")
-        counts = [count for one in by_cell for k, count in one.total.items() if k != OCCURRENCES]
-        recent = [values for one in by_cell for k, values in one.recent.items() if k != OCCURRENCES]
-        counts += [int(values.max(initial=0)) for values in recent]
-        if max(counts, default=0) > _MOST_ITEMS:
+        counts = [(k, count) for one in by_cell for k, count in one.total.items()]
+        counts += [(k, int(values.max(initial=0))) for one in by_cell for k, values in one.recent.items()]
+        if any(count > (_MOST_OCCURRENCES if k == OCCURRENCES else _MOST_ITEMS) for k, count in counts):
             raise ValueError("the exact counts of a step are beyond anything a log can hold")
 
     def _rows(

@@ -19,6 +19,8 @@ from dpwindows.release.consistency.families import Family
 
 # Ranges beyond this take too long; rounds in which windows and steps change sides, which are few.
 _LONGEST, _ROUNDS = 2048, 40
+# Solutions until nothing is left of what the first was drawn to.
+_DRAWN = 3
 # The least squared error: budgets may be so large that there is none.
 _LEAST = 1e-12
 
@@ -80,13 +82,16 @@ def fit_occurrences(families: Sequence[Family], steps: int) -> Occurrences | Non
         if family.at_least
     ]
     square, target = _normal_equations(asked, steps)
-    # Steps that no family tells apart are shared out alike.
-    square[np.diag_indices(steps)] += 1e-9 * max(float(np.diag(square).max()), _LEAST)
-    found = _nonnegative(square, target)
+    # Steps that no family tells apart are shared out alike: each solution is drawn a little to the one before it.
+    ridge = 1e-9 * max(float(np.diag(square).max()), _LEAST)
+    square[np.diag_indices(steps)] += ridge
+    found = np.zeros(steps)
+    for _ in range(_DRAWN):
+        found = _nonnegative(square, target + ridge * found)
     for _ in range(_ROUNDS if held else 0):
         below = [one.below(found) for one in held]
         more, up = _normal_equations(below, steps)
-        before, found = found, _nonnegative(square + more, target + up)
+        before, found = found, _nonnegative(square + more, target + ridge * found + up)
         if np.allclose(before, found, rtol=0, atol=1e-6):
             break
         found = (before + found) / 2

@@ -108,6 +108,11 @@ def test_a_stream_without_an_end_has_a_plan_of_its_own(window: Any, tmp_path: Pa
 
 def test_items_are_kept_for_good_only_where_they_are_counted_for_good() -> None:
     counted, items = dw.Cumulative().occurrences(), dw.Cumulative().at_least(1)
-    for queries, kept in (([counted], False), ([counted, items], True), ([counted, dw.Rolling(2)], False)):
+    cases: list[tuple[list[Any], bool]] = [
+        ([counted], False),
+        ([counted, items], True),
+        ([counted, dw.Rolling(2)], False),
+    ]
+    for queries, kept in cases:
         plan = StreamPlan(queries, unit=dw.EventLevel(), budget=dw.ZCDP(0.5), horizon=STEPS)
         assert mechanism_of(plan).keeps_items is kept

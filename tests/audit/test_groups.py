@@ -233,8 +233,8 @@ def test_a_limit_that_the_engine_does_not_keep_is_found(monkeypatch: pytest.Monk
     )
     places = groups.places_sql
 
-    def one_more(dialect: Any, coded: str, by: Grouping, span: int) -> str:
-        return places(dialect, coded, structs.replace(by, max_groups=2), span)
+    def one_more(coded: str, by: Grouping, span: int) -> str:
+        return places(coded, structs.replace(by, max_groups=2), span)
 
     monkeypatch.setattr(relation, "places_sql", one_more)
     in_two_groups = Pair((0,) * 9, (1, 1, 0) + (0,) * 6)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
+from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.stream.stream import Stream
 from tests.brute_force import any_window, first_occurrences, occurrences
@@ -116,3 +117,5 @@ def test_items_are_kept_for_good_only_where_they_are_counted_for_good() -> None:
     for queries, kept in cases:
         plan = StreamPlan(queries, unit=dw.EventLevel(), budget=dw.ZCDP(0.5), horizon=STEPS)
         assert mechanism_of(plan).keeps_items is kept
+        # Of items that are forgotten nothing is counted since the start.
+        assert mechanism_of(plan).totals == ((OCCURRENCES, 1) if kept else (OCCURRENCES,))

@@ -41,7 +41,8 @@ def occur(happened: dict[int, int]) -> str:
 def run(log: list[dict[int, int]], folder: Path, shape: Shape) -> tuple[LocalParts, Manifest]:
     """Close a step for each entry and compare its answers."""
     parts, manifest = LocalParts(Path("state"), folder, ENGINE, shape), Manifest()
-    counts, seen = StepCounts.before_all(shape.thresholds, shape.reach, totals=shape.totals), []
+    totals, seen = shape.thresholds if shape.totals else (), []
+    counts = StepCounts.before_all(shape.thresholds, shape.reach, totals=totals)
     for step, happened in enumerate(log, 1):
         seen += [(item, step, count) for item, count in happened.items()]
         part = parts.write(manifest, step, f"{step:x}", occur(happened))
@@ -175,7 +176,7 @@ def test_what_is_not_ours_is_left_in_the_folder(written: tuple[Path, Shape, Mani
 
 
 def test_counts_survive_being_stored() -> None:
-    counts = StepCounts.before_all((1, 4), 3, totals=True)
+    counts = StepCounts.before_all((1, 4), 3, totals=(1, 4))
     for step in range(1, 6):
         counts = counts.after([Change(1, NONE, step, step), Change(4, NONE, step, 1)])
     again = StepCounts.from_arrays(counts.step, counts.reach, counts.to_arrays())

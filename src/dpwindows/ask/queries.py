@@ -225,7 +225,7 @@ class Query:
     @property
     def name(self) -> str:
         """Its window's text, with `occurrences` where it asks for these: no two queries of a plan have one name."""
-        return f"{self.window.text} occurrences" if self.counts_occurrences else self.window.text
+        return query_name(self.window.text, occurrences=self.counts_occurrences)
 
     @property
     def thresholds(self) -> tuple[int, ...]:
@@ -263,6 +263,11 @@ class Query:
         if not ks:
             raise InputError(f"{kind} needs at least one k, for example {kind}(1)")
         return Query(self.window, self.measures + tuple(Measure(kind, k) for k in ks))
+
+
+def query_name(window: str, *, occurrences: bool) -> str:
+    """The name of a query among those of its plan, from the text of its window and whether it asks for occurrences."""
+    return f"{window} occurrences" if occurrences else window
 
 
 def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) -> tuple[Query, ...]:

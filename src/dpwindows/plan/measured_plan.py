@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import parse_budget, parse_unit
-from dpwindows.ask.queries import OCCURRENCES, Measure, PeriodFamily, Query, parse_window
+from dpwindows.ask.queries import Measure, PeriodFamily, Query, parse_window, query_name
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, MAX_DRAWS
@@ -18,7 +18,7 @@ from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
-from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.plan.rebuilt import rebuilt, thresholds_of
 from dpwindows.plan.shapes import Forecast
 from dpwindows.plan.sharing import Part
 from dpwindows.plan.stream_plan import StreamPlan
@@ -74,7 +74,7 @@ class _Measured(Planned):
         known: dict[str, Measurement] = {}
         allotments = []
         for part, entry in zip(parts, entries, strict=True):
-            if set(entry["thresholds"] or (OCCURRENCES,)) != set(part.query.thresholds):
+            if set(thresholds_of(entry)) != set(part.query.thresholds):
                 raise ValueError(f"{entry['window']} was measured for other k than were asked")
             together = entry.get("together") or []
             measurement = known.get(str(together)) if together else None
@@ -124,7 +124,7 @@ def _asked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     grouped = {} if groups is None else {name: groups[name] for name in ("group_of", "max_groups", "totals")}
     shares: dict[str, float] = {}
     for entry in metadata["measurements"]:
-        name = f"{entry['window']}{'' if entry['thresholds'] else ' occurrences'}"
+        name = query_name(entry["window"], occurrences=not entry["thresholds"])
         shares[name] = shares.get(name, 0.0) + float(entry["budget_share"])
     return {
         "queries": [

@@ -60,6 +60,11 @@ def measurement_of(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Mea
     return Measurement(design, noise["law"], float(noise["scale"]), groups)
 
 
+def thresholds_of(entry: Mapping[str, Any]) -> tuple[int, ...]:
+    """The thresholds of a measurement; in metadata occurrences have none."""
+    return tuple(entry["thresholds"]) or (OCCURRENCES,)
+
+
 def window_of(metadata: Mapping[str, Any], text: str) -> WindowFamily:
     """A window family by its text; weeks, months, quarters and years by the clock of the metadata's timeline."""
     window = LostItems() if text == LostItems().text else parse_window(text)
@@ -83,7 +88,7 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
     return Problem(
         window=window,
         steps=steps,
-        thresholds=tuple(entry["thresholds"]) or (OCCURRENCES,),
+        thresholds=thresholds_of(entry),
         unit=unit,
         law=entry["noise"]["law"],
         noise_per_unit=1.0,

@@ -95,9 +95,9 @@ class StreamPlan(Planned):
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
         self.horizon = horizon
         groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
-        rule = CountingRule(distinct_steps, max_occurrences, max_runs)
+        self.rule = CountingRule(distinct_steps, max_occurrences, max_runs)
         if groups is not None:
-            _require_kept(groups, unit, rule)
+            _require_kept(groups, unit, self.rule)
         clock = None if start is None else Timeline.of_length(start, 1, step or "1d", time_zone or "UTC")
         self.start = clock.start if clock else None
         self.step = clock.step if clock else None
@@ -106,7 +106,6 @@ class StreamPlan(Planned):
         longest = max(_longest_period(query.window, horizon) for query in self.queries)
         # A forecast without a horizon is for a whole period or more.
         self.timeline = Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest))
-        self.rule = rule
         self.unit, self.budget, self.strategy, self.criterion, self.weights = unit, budget, strategy, criterion, weights
         self.grouping, self.confidence, self.max_draws = groups, confidence, max_draws
         self._work_out(horizon)
@@ -180,7 +179,7 @@ class StreamPlan(Planned):
 
 
 def _require_kept(groups: Grouping, unit: Unit, rule: CountingRule) -> None:
-    """Check that no item is limited to groups, since no stream keeps which several of them were first."""
+    """Check that a stream can keep what groups ask for: which several of them an item was first in it does not."""
     if groups.group_of == "event":
         require_one_bound(rule)
     if isinstance(unit, ItemPerPeriod):

@@ -25,7 +25,7 @@ def progress_at(position: Position, mechanism: Mechanism) -> tuple[StepCounts, M
     """What the next step goes on from: exact counts by recency in every group, and the mechanism's memory."""
     reach = mechanism.reach
     if position.step == 0:
-        totals, cells = mechanism.needs_total, mechanism.cells
+        totals, cells = mechanism.totals, mechanism.cells
         return StepCounts.before_all(mechanism.counted, reach, totals=totals, cells=cells), mechanism.fresh_memory()
     counts, memory = (
         {name.removeprefix(prefix): values for name, values in position.working.items() if name.startswith(prefix)}

@@ -17,7 +17,7 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping, cells_of
 from dpwindows.ask.periods import place_of
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
-from dpwindows.ask.queries import OCCURRENCES, AnyWindow, Cumulative, Measure, PeriodFamily, Query, Rolling
+from dpwindows.ask.queries import OCCURRENCES, AnyWindow, Cumulative, Measure, PeriodFamily, Query, Rolling, query_name
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.query.first_runs import Series, series_number
@@ -86,8 +86,8 @@ class Mechanism:
             # Windows that are measured together have an entry each, all of one measurement.
             windows = entry.get("together") or [entry["window"]]
             if entry["window"] == windows[0]:
-                what = "" if entry["thresholds"] else " occurrences"
-                queries.append(tuple(asked[window + what] for window in windows))
+                occurrences = not entry["thresholds"]
+                queries.append(tuple(asked[query_name(window, occurrences=occurrences)] for window in windows))
                 measurements.append(measurement_of(metadata, entry))
         if {query for one in queries for query in one} != set(asked.values()):
             raise ValueError("a window that is asked for is not measured")
@@ -152,15 +152,15 @@ class Mechanism:
         return max(design.reach for design in self._designs)
 
     @property
-    def needs_total(self) -> bool:
-        """Whether counts since the start are needed."""
-        return any(isinstance(design.problem.window, Cumulative) for design in self._designs)
+    def totals(self) -> tuple[int, ...]:
+        """Every k whose counts since the start are needed."""
+        problems = (one.problem for one in self._designs if isinstance(one.problem.window, Cumulative))
+        return tuple(sorted({k for problem in problems for k in problem.thresholds}))
 
     @property
     def keeps_items(self) -> bool:
         """Whether an item must be known for good: its first occurrences count, and no others."""
-        windows = (one.problem.window for one in self._designs if not one.problem.counts_occurrences)
-        return any(isinstance(window, Cumulative) for window in windows)
+        return any(k != OCCURRENCES for k in self.totals)
 
     @property
     def _designs(self) -> list[StepDesign]:

@@ -2,8 +2,8 @@
 
 For each threshold k and group c, `recent[k][c, i]` is the number of items whose k-th most recent occurrence at the end
 of step t lies in step `oldest + i`, with `oldest = max(1, t - reach + 1)`: further back nothing is asked. `total[k][c]`
-is the number of items with at least k occurrences since step 1; it is there only where totals are asked for, since
-without them items are forgotten. Then CountAtLeast_k(a, t) is the sum of `recent[k][c]` over steps a..t.
+is the number of items with at least k occurrences since step 1; it is there only for a k that totals are asked for,
+since without any items are forgotten. Then CountAtLeast_k(a, t) is the sum of `recent[k][c]` over steps a..t.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class StepCounts:
     total: Mapping[int, Int64Array]
 
     @classmethod
-    def before_all(cls, thresholds: Iterable[int], reach: int, *, totals: bool, cells: int = 1) -> StepCounts:
-        """Before step 1: nothing has occurred."""
+    def before_all(cls, thresholds: Iterable[int], reach: int, *, totals: Iterable[int], cells: int = 1) -> StepCounts:
+        """Before step 1: nothing has occurred. `totals` are the thresholds that totals are asked for."""
         recent = {k: np.zeros((cells, 0), dtype=np.int64) for k in thresholds}
-        return cls(0, reach, recent, {k: np.zeros(cells, dtype=np.int64) for k in recent} if totals else {})
+        return cls(0, reach, recent, {k: np.zeros(cells, dtype=np.int64) for k in totals})
 
     def after(self, changes: Iterable[Change]) -> StepCounts:
         """The counts one step later, given what changed in that step.

@@ -64,7 +64,7 @@ def coded_sql(dialect: Dialect, timed: str, grouping: Grouping, types: Mapping[s
     return f"SELECT * FROM (WITH {', '.join(lists)} {coded}) AS matched"
 
 
-def places_sql(dialect: Dialect, coded: str, grouping: Grouping, span: int) -> str:
+def places_sql(coded: str, grouping: Grouping, span: int) -> str:
     """The relation (item, step, count) of every group, totals included, out of that of `coded_sql`.
 
     An event is there once for every level, in the cell that it is in on that level; its step is a place,

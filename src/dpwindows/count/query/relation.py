@@ -99,7 +99,7 @@ class EventQueries:
         events = "\nUNION ALL\n".join(self.sql(relation, types) for relation, types in parts)
         grouping = self._columns.grouping
         span = span_of(self._timeline, later=self._later)
-        return events if grouping is None else places_sql(self._dialect, events, grouping, span)
+        return events if grouping is None else places_sql(events, grouping, span)
 
     def sql(self, relation: str, types: Mapping[str, Column]) -> str:
         """The query for a relation (a query without parentheses) whose columns item, time[, count] have these types.

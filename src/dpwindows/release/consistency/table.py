@@ -45,7 +45,7 @@ _REACH, _BEYOND = 5, 100
 # How many rounds any windows are bent in: many where exact families and inexact ones have to agree.
 _BENDS_ALONE, _BENDS = 30, 300
 
-Table = Band | Series | Occurrences
+Table = Band | Series
 
 
 def consistent_counts(
@@ -80,17 +80,23 @@ def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
     raise_parts([(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1])
     order = [tables[at] for at in np.argsort(errors, kind="stable")]
     order.sort(key=lambda table: table.is_exact)
-    held = fit_occurrences(families, steps)
-    order = order if held is None else [held, *order]
-    _agree(order)
+    found = fit_occurrences(families, steps)
+    held = [] if found is None else [found]
+    _agree(order, held)
     _share_exact([table for table in order if isinstance(table, Series) and table.is_exact])
     for at, table in enumerate(order):
-        _make_whole(table, order[:at])
+        _make_whole(table, [*held, *order[:at]])
     # Distinct counts of any windows are the counts of a log now: the others follow them.
     order.sort(key=lambda table: not (isinstance(table, Band) and table.k == 1))
-    _agree(order)
-    _lower(order)
-    return [[_read(at, family, kind, k, order) for kind, k in family.known.asked] for at, family in enumerate(families)]
+    _agree(order, held)
+    _lower(order, held)
+    return [
+        [
+            held[0].least_around(*family.known.windows) if kind == "occurrences" else _read(at, family, kind, k, order)
+            for kind, k in family.known.asked
+        ]
+        for at, family in enumerate(families)
+    ]
 
 
 # --- One number for each window, and an order between all of them ---------------------------------------------------
@@ -211,26 +217,22 @@ def _rolling_length(known: Known) -> int | None:
     return length if last[0] == 1 and (last - first + 1 == np.minimum(last, length)).all() else None
 
 
-def _agree(order: Sequence[Table]) -> None:
+def _agree(order: Sequence[Table], held: Sequence[Occurrences]) -> None:
     """Hold each table within what those before it say: windows in its windows, and windows that hold them."""
     for at, table in enumerate(order):
-        if isinstance(table, Occurrences):
-            continue
         before = order[:at]
         values = table.values
         np.maximum(values, 0, out=values)
-        if not before:
+        if not (held or before):
             continue
         first, last = table.windows()
         for other in before:
-            if isinstance(other, Occurrences):
-                continue
             if other.k >= table.k and not other.is_exact and not table.is_exact:
                 np.maximum(values, other.largest_within(first, last).astype(values.dtype), out=values)
-        _hold_below(table, before)
+        _hold_below(table, [*held, *before])
 
 
-def _hold_below(table: Band | Series, others: Sequence[Table]) -> None:
+def _hold_below(table: Table, others: Sequence[Table | Occurrences]) -> None:
     """Lower a table to the windows that hold its own, with thresholds no larger; a series to its own windows, too."""
     values, (first, last) = table.values, table.windows()
     for other in others:
@@ -252,13 +254,11 @@ def _share_exact(order: Sequence[Series]) -> None:
 # --- Whole numbers --------------------------------------------------------------------------------------------------
 
 
-def _make_whole(table: Table, before: Sequence[Table]) -> None:
+def _make_whole(table: Table, before: Sequence[Table | Occurrences]) -> None:
     """Round: what is monotone stays so; distinct counts of any windows become those of some log.
 
     The log's counts are no more than those of more exact windows that hold a window, which are whole already.
     """
-    if isinstance(table, Occurrences):
-        return
     if isinstance(table, Series):
         table.values = np.rint(table.values).astype(np.int64)
     elif table.k == 1:
@@ -270,30 +270,27 @@ def _make_whole(table: Table, before: Sequence[Table]) -> None:
         table.clear()
 
 
-def _lower(order: Sequence[Table]) -> None:
+def _lower(order: Sequence[Table], held: Sequence[Occurrences]) -> None:
     """Lower whole numbers until they are no more than parts and overlaps allow; what was monotone stays so."""
     bands = [table for table in order if isinstance(table, Band)]
     series = [table for table in order if isinstance(table, Series) and not table.is_exact]
-    mended: list[Band | Series] = [*bands, *series]
-    thresholds = sorted({one.k for one in mended})
+    thresholds = sorted({band.k for band in bands} | {one.k for one in series})
     parts = [*series, *(band.of_length(n) for band in bands for n in range(1, band.longest + 1) if series)]
     changed = True
     while changed:
-        before = [table.values.copy() for table in mended]
+        before = [table.values.copy() for table in order]
         if any(band.k > 1 for band in bands):
             lower_to_parts(bands)
         if series:
             lower_to_sums(series, parts, thresholds)
             lower_to_overlaps([one for one in series if one.k == 1], [part for part in parts if part.k == 1])
         for table in order:
-            if not (isinstance(table, Occurrences) or (isinstance(table, Band) and table.k == 1)):
-                _hold_below(table, order)
-        changed = any(not np.array_equal(old, table.values) for old, table in zip(before, mended, strict=True))
+            if not (isinstance(table, Band) and table.k == 1):
+                _hold_below(table, [*held, *order])
+        changed = any(not np.array_equal(old, table.values) for old, table in zip(before, order, strict=True))
 
 
 def _read(at: int, family: Family, kind: str, k: int, tables: Sequence[Table]) -> IntArray:
-    if kind == "occurrences":
-        return next(one for one in tables if isinstance(one, Occurrences)).least_around(*family.known.windows)
     if kind == "exactly" and k in family.exact:
         return next(t.values for t in tables if isinstance(t, Series) and t.exact_of == at and t.k == k)
     found = _at_least(family, k, tables)

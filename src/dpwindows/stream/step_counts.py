@@ -3,7 +3,8 @@
 For each threshold k and group c, `recent[k][c, i]` is the number of items whose k-th most recent occurrence at the end
 of step t lies in step `oldest + i`, with `oldest = max(1, t - reach + 1)`: further back nothing is asked. `total[k][c]`
 is the number of items with at least k occurrences since step 1; it is there only for a k that totals are asked for,
-since without any items are forgotten. Then CountAtLeast_k(a, t) is the sum of `recent[k][c]` over steps a..t.
+since otherwise items are forgotten. Then CountAtLeast_k(a, t) is the sum of `recent[k][c]` over steps a..t. Occurrences
+are counted as if each were of an item of its own, under `OCCURRENCES` in place of k.
 """
 
 from __future__ import annotations

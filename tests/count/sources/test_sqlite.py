@@ -336,7 +336,8 @@ def test_a_file_written_a_moment_ago_is_waited_for(tmp_path: Path, monkeypatch: 
     assert counted(path) == [1, 0]
     assert waited == [pytest.approx(1.1)]
     assert beside(path) == {""}
-    os.utime(path, (clock[0],) * 2)
+    # A fraction earlier: a float in seconds is rounded on its way into a time of nanoseconds, at times to later.
+    os.utime(path, (clock[0] - 0.5,) * 2)
     monkeypatch.setattr(time, "sleep", lambda seconds: execute(path, LATE))
     assert counted(path) == [2, 0]
 

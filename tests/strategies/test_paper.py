@@ -316,7 +316,6 @@ def largest_changes(found: Design, histories: list[History], steps: int, unit: U
     )
 
 
-@pytest.mark.search(25)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2), (3,)], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("window", WINDOWS, ids=str)

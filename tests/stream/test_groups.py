@@ -33,8 +33,6 @@ from tests.brute_force import count_at_least
 from tests.grouped_logs import Row, grouped_events
 from tests.stream.streams import STEP, mechanism_of, same
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 BY: dict[str, list[Value]] = {"country": ["de", "fr", "é"], "store": [2, 1]}
 QUERIES = [dw.Cumulative().at_least(1, 2), dw.Rolling(2).exactly(1), dw.AnyWindow(3).at_least(2)]
 STEPS = 5

@@ -53,6 +53,7 @@ by_one_engine = pytest.mark.usefixtures("tables_by_one_engine")
 
 
 @pytest.mark.slow
+@pytest.mark.search(5)
 @by_one_engine
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)

@@ -162,8 +162,8 @@ def open_events(
 
     `source` is the path of a Parquet, CSV, JSON Lines, DuckDB or SQLite file (the last two with `table`), a glob, a
     directory, a SQLAlchemy engine of SQLite, a table of a lake, a pandas, Polars or Arrow table, an Arrow dataset or
-    stream, or a DuckDB relation. Counts above `cap` are given as `cap`. With `later`, events at or after the end of the range are not left
-    out, and get the step after the last one.
+    stream, or a DuckDB relation. Counts above `cap` are given as `cap`. With `later`, events at or after the end of the
+    range are not left out, and get the step after the last one.
 
     Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine
     fails; errors during the reading itself are turned into these two as well.

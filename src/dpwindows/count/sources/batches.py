@@ -140,7 +140,7 @@ def _require_types(schema: pa.Schema, own: pa.Schema, names: list[str]) -> None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 # --- Delta -----------------------------------------------------------------------------------------------------------

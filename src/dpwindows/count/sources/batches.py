@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ICEBERG = "iceberg:"
 """How the name of a table in a catalogue of Iceberg begins."""
 _NOT_INSTALLED = "needs packages that are not installed: pip install 'dpwindows[lake]'"
+_ABSENT = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIcebergTableError", "TableNotFoundError")
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _delta_table(folder: Path) -> Any:
-    with _reading(f"the Delta table {folder}"):
+    with reading(f"the Delta table {folder}"):
         from deltalake import DeltaTable
 
         return DeltaTable(folder)
@@ -158,12 +159,12 @@ def _delta(table: Any, text: str | None) -> Batches:
     version = table.version()
 
     def read(names: list[str] | None) -> pa.RecordBatchReader:
-        with _reading(what):
+        with reading(what):
             if table.version() != version:
                 raise EngineError(f"{what} was updated from version {version} while it was counted: count it again")
             return pa.RecordBatchReader.from_stream(table.scan(columns=names))
 
-    folder = _local(table.table_uri) if text is None else text
+    folder = local_folder(table.table_uri) if text is None else text
     return Batches(what, read(None).schema, read, version=f"{what}, version {version}", folder=folder)
 
 
@@ -177,7 +178,7 @@ def iceberg_catalog(name: str) -> Catalog:
         InputError: it is not, or pyiceberg is not installed.
         EngineError: it cannot be reached.
     """
-    with _reading(f"the Iceberg catalogue {name!r}"):
+    with reading(f"the Iceberg catalogue {name!r}"):
         from pyiceberg.catalog import list_catalogs, load_catalog
 
         # Asked first: what pyiceberg says of one that it does not know may hold what others are configured with.
@@ -195,13 +196,13 @@ def _iceberg_table(text: str) -> Any:
     if not catalog or "." not in table:
         raise InputError(f"a table of Iceberg is written {ICEBERG}CATALOG.NAMESPACE.TABLE, got {text!r}")
     opened = iceberg_catalog(catalog)
-    with _reading(f"the Iceberg table {text}"):
+    with reading(f"the Iceberg table {text}"):
         return opened.load_table(table)
 
 
 def _iceberg(table: Any, text: str | None) -> Batches:
     what = "the Iceberg table" if text is None else f"the Iceberg table {text}"
-    with _reading(what):
+    with reading(what):
         from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 
         # It holds the table's metadata as they are now, whatever becomes of the table.
@@ -219,34 +220,33 @@ def _iceberg(table: Any, text: str | None) -> Batches:
         snapshot = table.current_snapshot()
         version = f"{what}, snapshot {'none yet' if snapshot is None else snapshot.snapshot_id}"
         schema = schema_to_pyarrow(scan.projection())
-        return Batches(what, schema, read, version=version, folder=_local(table.location()))
+        return Batches(what, schema, read, version=version, folder=local_folder(table.location()))
 
 
 # --- both ------------------------------------------------------------------------------------------------------------
 
 
-def _local(address: str) -> str | None:
+def local_folder(address: str) -> str | None:
     """The folder that an address stands for; None if it is not on this machine."""
     scheme, found, path = address.partition("://")
     return address if not found else path if scheme == "file" else None
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def reading(what: str) -> Iterator[None]:
     """Turn what the packages raise into our two kinds of errors. Their messages may hold addresses and keys."""
     try:
         yield
     except (InputError, EngineError):
         raise
-    except ImportError as error:
-        named = error.name or type(error).__name__
-        raise InputError(f"to read {what} {_NOT_INSTALLED} ({named})") from None
+    except ImportError:
+        raise InputError(f"{what} {_NOT_INSTALLED}") from None
     except Exception as error:
         kind, text = type(error).__name__, str(error)
-        if kind in ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIcebergTableError", "TableNotFoundError"):
+        if kind in _ABSENT:
             raise InputError(f"there is no such table: {what}") from None
         if kind == "NotInstalledError":
-            raise InputError(f"to read {what} {_NOT_INSTALLED}") from None
+            raise InputError(f"{what} {_NOT_INSTALLED}") from None
         if "equality delete" in text.lower():
             raise InputError(
                 f"{what} cannot be read: it holds equality deletes, which pyiceberg does not read; have it rewritten "
@@ -256,7 +256,7 @@ def _reading(what: str) -> Iterator[None]:
             raise InputError(
                 f"{what} cannot be read: it uses a feature that the package does not read ({_plain(text)})"
             ) from None
-        raise EngineError(f"{what} cannot be read ({kind})") from None
+        raise EngineError(f"{what} cannot be reached, read or written ({kind})") from None
 
 
 def _plain(text: str) -> str:

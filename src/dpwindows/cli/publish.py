@@ -41,8 +41,6 @@ def publish(release_file: Path, destination: str, table: str, password_file: Pat
     if as_json:
         show_json({"table": table, "release_id": release_id, "numbers": numbers, "written": written})
     elif written:
-        tell(
-            f"Published {counted(numbers, 'number')} of release {release_id} in {table}; join it with {table}_releases."
-        )
+        tell(f"Published {counted(numbers, 'number')} of release {release_id} in {table} and {table}_releases.")
     else:
         tell(f"Release {release_id} is in {table} already: nothing was written.")

@@ -1,8 +1,8 @@
 """A release as tables where dashboards look: in DuckDB, PostgreSQL, a folder of Delta tables or a catalogue of Iceberg.
 
-Of a table NAME there are two: NAME holds the rows of all releases, each under its release id, and NAME_releases one row
-for each release. **That row is the commit.** It comes after all rows, so a reader who joins with it sees a release whole
-or not at all, whatever was interrupted and however many publish at once.
+Each table NAME is two: NAME holds the rows of all releases, each under its release id, and NAME_releases one row for
+each release. **That row is the commit.** It comes after all rows, so a reader who joins with it sees a release whole or
+not at all, whatever was interrupted and however many publish at once.
 
 **Once for each release id.** Whoever publishes looks first whether the release is there, and what is written depends on
 nothing having changed since:
@@ -320,26 +320,19 @@ class _DuckDB:
         return f"{quote_name(self._schema)}.{quote_name(self._names[commit])}"
 
     def prepare(self, rows: pa.Schema) -> None:
-        for commit, schema in enumerate((rows, _COMMITS)):
-            name, table = self._names[commit], self._table(commit=bool(commit))
-            key = "schema_name = ? AND {}_name = ? AND database_name = current_database()"
+        for commit, schema in ((False, rows), (True, _COMMITS)):
+            table, of = self._table(commit=commit), [self._schema, self._names[commit]]
             wanted = [(field.name, _DUCKDB_TYPES[field.type]) for field in schema]
-            mark = self._connection.execute(
-                f"SELECT comment FROM duckdb_tables() WHERE {key.format('table')} UNION ALL "
-                f"SELECT 'a view' FROM duckdb_views() WHERE {key.format('view')}",
-                [self._schema, name, self._schema, name],
-            ).fetchone()
-            if mark is None:
-                columns = ", ".join(f"{quote_name(column)} {kind}" for column, kind in wanted)
-                key = f", PRIMARY KEY ({ID})" if commit else ""
-                self._connection.execute(f"CREATE TABLE {table} ({columns}{key})")
-                self._connection.execute(f"COMMENT ON TABLE {table} IS {quote_text(MARK)}")
+            here = "schema_name = ? AND table_name = ? AND database_name = current_database()"
+            columns = f"SELECT column_name, data_type FROM duckdb_columns() WHERE {here} ORDER BY column_index"
+            if found := self._connection.execute(columns, of).fetchall():
+                mark = self._connection.execute(f"SELECT comment FROM duckdb_tables() WHERE {here}", of).fetchone()
+                _require_ours(self._names[commit], mark and mark[0], found, wanted)
                 continue
-            found = self._connection.execute(
-                f"SELECT column_name, data_type FROM duckdb_columns() WHERE {key.format('table')} ORDER BY column_index",
-                [self._schema, name],
-            ).fetchall()
-            _require_ours(name, mark[0], found, wanted)
+            described = ", ".join(f"{quote_name(name)} {kind}" for name, kind in wanted)
+            unique = f", PRIMARY KEY ({ID})" if commit else ""
+            self._connection.execute(f"CREATE TABLE {table} ({described}{unique})")
+            self._connection.execute(f"COMMENT ON TABLE {table} IS {quote_text(MARK)}")
 
     def checksums(self, release_id: str) -> list[str]:
         query = f"SELECT {CHECKSUM} FROM {self._table(commit=True)} WHERE {ID} = ?"
@@ -347,7 +340,7 @@ class _DuckDB:
 
     def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
         query = f"SELECT * FROM {self._table(commit=False)} WHERE {ID} = ?"
-        return self._connection.execute(query, [release_id]).to_arrow_table().cast(schema)
+        return self._connection.sql(query, params=[release_id]).to_arrow_table().cast(schema)
 
     def add(self, what: pa.Table, release_id: str, *, commit: bool) -> None:
         self._connection.register("dpwindows_added", what)
@@ -531,16 +524,15 @@ def _iceberg(catalog: str, namespace: str, table: str) -> Iterator[_Place]:
         except (CommitFailedException, TableAlreadyExistsError):
             raise _ConflictError from None
         except NoSuchNamespaceError:
-            raise InputError(
-                f"the Iceberg catalogue {catalog!r} has no namespace {namespace!r}: make it first"
-            ) from None
+            raise InputError(f"the catalogue {catalog!r} has no namespace {namespace!r}: make it first") from None
+
+
+# It must not append again by itself what another one was faster than: that one may have written the same.
+_PROPERTIES = {"comment": MARK, "commit.retry.num-retries": "0"}
 
 
 class _Iceberg:
     """Two tables of a catalogue of Iceberg, each as it was when it was opened."""
-
-    # It is not to append again what it thinks was lost: another publisher may have written the same meanwhile.
-    PROPERTIES = {"comment": MARK, "commit.retry.num-retries": "0"}
 
     def __init__(self, catalog: Any, namespace: str, table: str) -> None:
         self._catalog, self._names = catalog, (f"{namespace}.{table}", f"{namespace}.{table}_releases")
@@ -551,11 +543,11 @@ class _Iceberg:
 
         for name, schema in zip(self._names, (rows, _COMMITS), strict=True):
             if not self._catalog.table_exists(name):
-                self._catalog.create_table(name, schema, properties=self.PROPERTIES)
+                self._catalog.create_table(name, schema, properties=_PROPERTIES)
             table = self._catalog.load_table(name)
             own = schema_to_pyarrow(table.schema(), include_field_ids=False)
             found = [(field.name, str(field.type).removeprefix("large_")) for field in own]
-            ours = all(table.properties.get(key) == value for key, value in self.PROPERTIES.items())
+            ours = all(table.properties.get(key) == value for key, value in _PROPERTIES.items())
             _require_ours(name, MARK if ours else None, found, [(field.name, str(field.type)) for field in schema])
             self._tables.append(table)
 
@@ -568,7 +560,9 @@ class _Iceberg:
     def _found(self, release_id: str, *, commit: bool) -> pa.Table:
         from pyiceberg.expressions import EqualTo
 
-        return self._tables[commit].scan(row_filter=EqualTo(ID, release_id)).to_arrow()
+        # Its plugin for mypy knows only how the fields are called.
+        wanted = EqualTo(ID, release_id)  # type: ignore[call-arg, arg-type]
+        return self._tables[commit].scan(row_filter=wanted).to_arrow()
 
     def add(self, what: pa.Table, release_id: str, *, commit: bool) -> None:
         self._tables[commit].append(what, snapshot_properties={f"dpwindows.{ID}": release_id})

@@ -232,9 +232,9 @@ class Release:
     def publish(self, destination: Any, *, table: str, settings: EngineSettings | None = None) -> bool:
         """Write the release where dashboards look: as rows of a table, under its release id, once.
 
-        Two tables are made where they are missing: `table` holds the numbers of all releases, `table`_releases a row
-        for each release with its guarantee, checksum and metadata, written last. Join them by `release_id`: what has no
-        row there yet is not all there. The same call again, after whatever happened, writes what is missing, or nothing.
+        Two tables are made where they are missing: `table` holds the numbers of all releases, and `table`_releases a
+        row for each release, written last, with its guarantee, checksum and metadata. Join them by `release_id`: what
+        has no row there yet is not all there. The same call again writes what is missing, or nothing.
 
         Args:
             destination: the path of a DuckDB database, an address or SQLAlchemy engine of PostgreSQL, a folder for

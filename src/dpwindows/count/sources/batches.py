@@ -186,7 +186,7 @@ def iceberg_catalog(name: str) -> Catalog:
         if name.lower() not in known:
             raise InputError(
                 f"no Iceberg catalogue {name!r} is configured{near(name, known)}: name it in ~/.pyiceberg.yaml, or in "
-                f"the environment as PYICEBERG_CATALOG__{name.upper()}__URI"
+                f"the environment as PYICEBERG_CATALOG__{name.upper().replace('-', '_')}__URI"
             )
         return load_catalog(name)
 

@@ -257,7 +257,7 @@ def _explained(error: duckdb.Error, columns: EventColumns, source: object) -> In
             f"a file of JSON Lines is malformed ({place_of_no_object(source) or 'invalid JSON'}): each line is one "
             f"object in UTF-8, in which no name is repeated"
         )
-    if "stream registered as" in text:
+    if "registered as '" in text:
         return EngineError(
             "the batches of the log cannot be read to the end: a file of it is damaged, cannot be reached, or is gone "
             "since it was opened, as after VACUUM; nothing was counted"

@@ -52,8 +52,13 @@ class Batches:
     folder: str | None = None
 
     def chosen(self, names: list[str]) -> Any:
-        """Some columns, for an engine that takes Arrow: anew for each reading, where that can be."""
-        return _Chosen(self, names) if self.again else self.read(names)
+        """Some columns, for an engine that takes Arrow: anew for each reading, where that can be.
+
+        Raises:
+            InputError, EngineError: they cannot be read, as far as is known before the first batch.
+        """
+        first = self.read(names)
+        return _Chosen(self, names, first.schema, [first]) if self.again else first
 
     def __str__(self) -> str:
         return self.what
@@ -63,12 +68,15 @@ class Batches:
 class _Chosen:
     batches: Batches
     names: list[str]
+    schema: pa.Schema
+    opened: list[pa.RecordBatchReader]
 
     def __arrow_c_schema__(self) -> object:
-        return pa.schema([self.batches.schema.field(name) for name in self.names]).__arrow_c_schema__()
+        return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.batches.read(self.names).__arrow_c_stream__(requested_schema)
+        reader = self.opened.pop() if self.opened else self.batches.read(self.names)
+        return reader.__arrow_c_stream__(requested_schema)
 
 
 def in_batches(source: object) -> Batches | None:
@@ -207,20 +215,20 @@ def _iceberg(table: Any, text: str | None) -> Batches:
 
         # It holds the table's metadata as they are now, whatever becomes of the table.
         scan = table.scan()
-        tasks = list(scan.plan_files())
+        tasks, snapshot = list(scan.plan_files()), table.current_snapshot()
+        schema = schema_to_pyarrow(scan.projection())
 
-        def read(names: list[str]) -> pa.RecordBatchReader:
+    def read(names: list[str]) -> pa.RecordBatchReader:
+        with reading(what):
             projection = scan.select(*names).projection()
             reader = ArrowScan(scan.table_metadata, scan.io, projection, scan.row_filter)
-            # One file after another: given all of them, it reads ahead as many as there are.
-            batches = (batch for task in tasks for batch in reader.to_record_batches([task]))
-            schema = schema_to_pyarrow(projection)
-            return pa.RecordBatchReader.from_batches(schema, batches).cast(schema)
+        # One file after another: given all of them, it reads ahead as many as there are.
+        batches = (batch for task in tasks for batch in reader.to_record_batches([task]))
+        own = schema_to_pyarrow(projection)
+        return pa.RecordBatchReader.from_batches(own, batches).cast(own)
 
-        snapshot = table.current_snapshot()
-        version = f"{what}, snapshot {'none yet' if snapshot is None else snapshot.snapshot_id}"
-        schema = schema_to_pyarrow(scan.projection())
-        return Batches(what, schema, read, version=version, folder=local_folder(table.location()))
+    version = f"{what}, snapshot {'none yet' if snapshot is None else snapshot.snapshot_id}"
+    return Batches(what, schema, read, version=version, folder=local_folder(table.location()))
 
 
 # --- both ------------------------------------------------------------------------------------------------------------

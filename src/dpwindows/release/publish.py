@@ -27,7 +27,7 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,9 +35,6 @@ from dpwindows.count.events import EngineSettings
 from dpwindows.errors import EngineError, InputError
 from dpwindows.release.checks import CHECKSUM, checksum_of
 from dpwindows.release.destinations import COMMITS, ID, UTC_TIME, ConflictError, Place, place_opener
-
-if TYPE_CHECKING:
-    from dpwindows.release.release import Release
 
 # Seconds for which a destination that others write to is tried again.
 _PATIENCE = 20.0
@@ -56,7 +53,13 @@ class _Content:
         return str(self.commit[CHECKSUM][0].as_py())
 
 
-def publish(release: Release, destination: object, table: str, settings: EngineSettings | None = None) -> bool:
+def publish(
+    numbers: pa.Table,
+    metadata: dict[str, Any],
+    destination: object,
+    table: str,
+    settings: EngineSettings | None = None,
+) -> bool:
     """Write a release into the tables `table` and `table`_releases of a destination; see `Release.publish`.
 
     Returns:
@@ -71,7 +74,7 @@ def publish(release: Release, destination: object, table: str, settings: EngineS
             f"--table must be a name of at most 50 letters, digits and underscores, or SCHEMA.NAME in a database, got "
             f"{table!r}"
         )
-    content = _content_of(release)
+    content = _content_of(numbers, metadata)
     open_place = place_opener(destination, table, settings or EngineSettings())
     deadline = time.monotonic() + _PATIENCE
     while True:
@@ -87,8 +90,7 @@ def publish(release: Release, destination: object, table: str, settings: EngineS
             time.sleep(random.uniform(0.05, 0.3))
 
 
-def _content_of(release: Release) -> _Content:
-    metadata, numbers = release.metadata, release.table
+def _content_of(numbers: pa.Table, metadata: dict[str, Any]) -> _Content:
     folded = [name.casefold() for name in (ID, *numbers.column_names)]
     if len(set(folded)) < len(folded):
         raise InputError(

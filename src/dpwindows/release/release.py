@@ -255,7 +255,7 @@ class Release:
         """
         from dpwindows.release.publish import publish
 
-        return publish(self, destination, table, settings)
+        return publish(self.table, self.metadata, destination, table, settings)
 
     def plot(
         self,

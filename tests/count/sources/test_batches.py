@@ -303,9 +303,12 @@ def test_files_of_iceberg_are_read_one_after_another(catalog: Catalog, monkeypat
     for _ in range(3):
         table.append(ROWS)
     handed, own = list[int](), ArrowScan.to_record_batches
-    monkeypatch.setattr(
-        ArrowScan, "to_record_batches", lambda self, tasks: handed.append(len(tasks)) or own(self, tasks)
-    )
+
+    def read(self: ArrowScan, tasks: list[Any]) -> Iterator[pa.RecordBatch]:
+        handed.append(len(tasks))
+        return own(self, tasks)
+
+    monkeypatch.setattr(ArrowScan, "to_record_batches", read)
     assert in_steps(table, COLUMNS, STEPS, 3) == [1, 1, 1]
     assert set(handed) == {1}
 

@@ -194,6 +194,33 @@ def test_rows_that_were_left_are_those_of_the_release_or_refused(destination: De
     require_once(destination, "reach", release)
 
 
+@pytest.mark.parametrize("destination", ["delta", "iceberg"], indirect=True)
+def test_rows_are_on_disk_before_they_can_be_seen(destination: Destination, tmp_path: Path) -> None:
+    """With all files of their table, and the folders that name them; then so is the row that commits them."""
+    synced, own = set[Path](), {name: getattr(destinations, name) for name in ("sync_file", "sync_folder")}
+
+    def noted(name: str) -> Any:
+        return lambda path: (own[name](path), synced.add(Path(path)))
+
+    def missing(table: str) -> set[Path]:
+        top = next(path for path in tmp_path.rglob(table) if path.is_dir())
+        return {path for path in (*top.rglob("*"), top, top.parent, top.parent.parent) if path not in synced}
+
+    def act(step: str) -> None:
+        if step == "add":
+            adds.append(missing("reach"))
+
+    adds: list[set[Path]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        before_each(patch, act)
+        for name in own:
+            patch.setattr(destinations, name, noted(name))
+        made().publish(destination.address, table="reach")
+    assert adds[0]
+    assert adds[1] == set()
+    assert missing("reach_releases") == set()
+
+
 # --- Several at once -------------------------------------------------------------------------------------------------
 
 

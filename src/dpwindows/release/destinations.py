@@ -454,7 +454,7 @@ def _sync_all(*folders: Path) -> None:
     """Return when all that is in folders, and their names, is on disk."""
     try:
         for top in folders:
-            for path in (*top.rglob("*"), top, top.parent):
+            for path in (*top.rglob("*"), top, top.parent, top.parent.parent):
                 # What is gone since it was listed is a draft of another publisher, or what it wrote in vain.
                 with suppress(FileNotFoundError):
                     (sync_folder if path.is_dir() else sync_file)(path)

@@ -347,14 +347,24 @@ def test_a_namespace_is_not_made(iceberg: InIceberg) -> None:
         made().publish(iceberg.address.replace("reports", "absent"), table="t")
 
 
-def test_who_never_gets_a_turn_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(path: Path, table: str) -> Any:
-        raise destinations.ConflictError
+HOLDING = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
 
-    monkeypatch.setattr(destinations, "_duckdb", busy)
-    monkeypatch.setattr(publishing, "_PATIENCE", 0.0)
-    with pytest.raises(EngineError, match="others keep writing to the destination"):
-        made().publish(tmp_path / "reports.duckdb", table="t")
+
+def test_who_waits_in_vain_for_a_database_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = InDuckDB(tmp_path)
+    command = [sys.executable, "-c", HOLDING, place.address]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with monkeypatch.context() as patch:
+            patch.setattr(publishing, "_PATIENCE", 0.0)
+            with pytest.raises(EngineError, match="others keep writing to the destination, or have it open"):
+                made().publish(place.address, table="reach")
+        # It waits, and goes on when it may.
+        threading.Timer(0.2, holder.stdin.close).start()
+        assert made().publish(place.address, table="reach")
+    require_once(place, "reach", made())
 
 
 def test_a_column_of_groups_that_is_called_as_ours(tmp_path: Path) -> None:

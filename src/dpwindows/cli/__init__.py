@@ -21,6 +21,7 @@ from dpwindows.cli.ledger import ledger
 from dpwindows.cli.outcome import told, whole_run
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
+from dpwindows.cli.publish import publish
 from dpwindows.cli.release import release
 from dpwindows.cli.statement import statement
 from dpwindows.cli.stream import stream
@@ -54,6 +55,7 @@ for command in (
     release,
     count,
     report,
+    publish,
     statement,
     stream,
     ledger,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.options import (
+    at_one_state,
     claim_output,
     engine_options,
     event_options,
@@ -30,6 +31,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 if TYPE_CHECKING:
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.events import EngineSettings, EventColumns
+    from dpwindows.count.sources.batches import Batches
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
@@ -76,7 +78,8 @@ def release(
     same data returns the release that was stored.
 
     EVENTS is a Parquet, CSV, JSON Lines or Excel file, a glob, a directory of files, or a DuckDB or SQLite database
-    (with --table where it has several tables); or the address of a PostgreSQL server,
+    (with --table where it has several tables); the folder of a Delta table, or iceberg:CATALOG.NAMESPACE.TABLE, of
+    which the state that is read is shown; or the address of a PostgreSQL server,
     postgresql://USER@HOST/DATABASE, with --table; or, with --engine spark, Parquet files or the name of a table. The
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
 
@@ -89,17 +92,18 @@ def release(
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
-    refuse_inputs(output, ledger, events=events, plan_file=plan_file, password_file=settings.password_file)
+    source = at_one_state(events, settings)
+    refuse_inputs(output, ledger, events=source, plan_file=plan_file, password_file=settings.password_file)
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     planned = build_plan(timeline, asked)
     say_notes(planned)
     if check_first:
-        _look_first(events, replace(columns, grouping=planned.grouping), timeline, table, settings)
+        _look_first(source, replace(columns, grouping=planned.grouping), timeline, table, settings)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claim_output(output, force=force):
         outcome = run_plan(
             planned,
-            events,
+            source,
             columns,
             table=table,
             settings=settings,
@@ -131,7 +135,7 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    zone = None if timeline.is_integer or zone_is_given() else remark_on_zones(events, columns, table, settings)
+    zone = None if timeline.is_integer or zone_is_given() else remark_on_zones(source, columns, table, settings)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
@@ -139,7 +143,7 @@ def release(
 
 
 def _look_first(
-    events: str, columns: EventColumns, timeline: Timeline, table: str | None, settings: EngineSettings
+    events: str | Batches, columns: EventColumns, timeline: Timeline, table: str | None, settings: EngineSettings
 ) -> None:
     """Look at the log, for the operator's eyes only, and ask whether to go on if something looks like a mistake.
 

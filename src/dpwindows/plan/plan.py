@@ -142,8 +142,10 @@ class Plan(Planned):
         the same call on the same data returns the release that was stored.
 
         Args:
-            events: a path (file, glob, directory, DuckDB or SQLite database), data frame, Arrow table or DuckDB
-                relation; a database's connection address or SQLAlchemy engine; a Spark data frame or Spark session.
+            events: a path (file, glob, directory, DuckDB or SQLite database, folder of a Delta table), data frame,
+                Arrow table, dataset or stream, or DuckDB relation; `iceberg:CATALOG.NAMESPACE.TABLE`, or a table of
+                deltalake or pyiceberg; a database's connection address or SQLAlchemy engine; a Spark data frame or
+                Spark session.
             item: name of the column that identifies items.
             time: name of the column that holds times.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.

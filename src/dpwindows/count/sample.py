@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from dpwindows.count.dialects.duckdb import DIALECT
 from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Kind, quote_name
 from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
-from dpwindows.count.sources.duckdb import column_of, database_table, file_list
+from dpwindows.count.sources.duckdb import database_table, file_list
 from dpwindows.count.sources.excel import sheet_rows
 from dpwindows.count.sources.files import files_of, first_text, kind_of, text_of
 from dpwindows.count.sources.json_lines import objects_of
@@ -82,7 +83,8 @@ def _typed_sample(file: Path, table: str | None, *, database: bool) -> Sample:
     with private_engine(EngineSettings()) as connection, running(EventColumns("item", "time")):
         relation = database_table(connection, file, table)[0] if database else f"read_parquet({file_list([file])})"
         described = connection.sql(f"SELECT * FROM {relation}")
-        kinds = {name: column_of(kind.id).kind for name, kind in zip(described.columns, described.types, strict=True)}
+        types = zip(described.columns, described.types, strict=True)
+        kinds = {name: DIALECT.column_of(type_.id).kind for name, type_ in types}
         if not database:
             old = f"SELECT name FROM parquet_schema({file_list([file])}) WHERE type = 'INT96'"
             kinds |= {name: Kind.INSTANT for (name,) in connection.execute(old).fetchall() if name in kinds}

@@ -9,9 +9,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from dpwindows.count.engines.duckdb import _DuckDB
-from dpwindows.count.engines.postgresql import _PostgreSQL
-from dpwindows.count.engines.spark import _Spark
+from dpwindows.count.dialects import dialect_named
 from dpwindows.count.query.dialect import quote_text
 from tests.count.engines.servers import PostgreSQL
 
@@ -69,7 +67,7 @@ def texts(kept: list[str]) -> str:
 
 
 def test_duckdb() -> None:
-    relation = _DuckDB().text_times(texts([*READ, *REFUSED]))
+    relation = dialect_named("duckdb").text_times(texts([*READ, *REFUSED]))
     rows = duckdb.connect().sql(f"SELECT time, wall, ahead FROM ({relation})").fetchall()
     check({time: (wall, ahead) for time, wall, ahead in rows})
 
@@ -80,7 +78,8 @@ def test_postgresql(server: PostgreSQL) -> None:
     found: Found = {}
     with server.connect() as connection:
         for text in [*READ, *REFUSED]:
-            relation = _PostgreSQL().text_times(f'SELECT CAST({quote_text(text)} AS text) COLLATE "C" AS time')
+            literal = f'CAST({quote_text(text)} AS text) COLLATE "C"'
+            relation = dialect_named("postgresql").text_times(f"SELECT {literal} AS time")
             try:
                 found[text] = connection.execute(f"SELECT wall, ahead FROM ({relation}) AS times").fetchall()[0]
             except psycopg.errors.DatetimeFieldOverflow:
@@ -92,7 +91,7 @@ def test_postgresql(server: PostgreSQL) -> None:
 def test_spark(spark: SparkSession) -> None:
     kept = [*READ, *REFUSED]
     spark.createDataFrame([(text,) for text in kept], "time string").createOrReplaceTempView("texts")
-    query = f"SELECT time, wall, ahead FROM ({_Spark().text_times('SELECT time FROM texts')})"
+    query = f"SELECT time, wall, ahead FROM ({dialect_named('spark').text_times('SELECT time FROM texts')})"
     rows = spark.sql(query).toArrow().to_pylist()
     check({row["time"]: (row["wall"], row["ahead"]) for row in rows})
 

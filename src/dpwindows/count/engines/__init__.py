@@ -1,8 +1,9 @@
 """The engines that count: each reads events where they are and hands back the small table of signed counts.
 
-An engine is one module with one function, `signed_counts`. It maps every time to its step, leaves out the rows that do
-not count, runs the query of `dpwindows.count.query.recency` over what is left, and returns its result: at most
-steps^2 / 2 rows a threshold. Items never leave the engine, and nothing is written where the events are.
+An engine is one module with one function, `signed_counts`; that of `sql` serves every database that has a dialect. It
+maps every time to its step, leaves out the rows that do not count, runs the query of `dpwindows.count.query.recency`
+over what is left, and returns its result: at most steps^2 / 2 rows a threshold. Items never leave the engine, and
+nothing is written where the events are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpwindows.count.engines import sql
 from dpwindows.count.events import EngineSettings
 from dpwindows.count.sources.database import database_of, module_roots
 from dpwindows.errors import InputError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from dpwindows.count.request import CountRequest
 
 ENGINES = ("duckdb", "spark", "postgresql")
+_OF_THEIR_OWN = ("duckdb", "spark")
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
 _NO_GROUPING_SETS = "it has no GROUPING SETS, and by default it takes texts that differ in case or accents for equal"
 _NO_RANGE_FRAMES = "it has no RANGE frames with offsets, and by default it takes texts that differ in case for equal"
@@ -52,7 +55,9 @@ def signed_counts(request: CountRequest) -> pa.Table:
         raise layout.refuse(
             f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
         )
-    return import_module(f"dpwindows.count.engines.{name}").signed_counts(request)
+    if name in _OF_THEIR_OWN:
+        return import_module(f"dpwindows.count.engines.{name}").signed_counts(request)
+    return sql.signed_counts(request, name)
 
 
 def engine_name(source: object, settings: EngineSettings) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import ClassVar
 
 # Characters of a value that a message repeats, and where they stand in what an engine says.
 SHOWN = 80
@@ -49,16 +50,29 @@ class Column:
 class Dialect(ABC):
     """How one engine spells the little that is not standard SQL.
 
-    `name` is the engine's. `divide` is the operator that divides two whole numbers of at least 0, rounding down, `wall`
-    and `instant` stand before a literal of a time without and with an offset, and `materialized` before a common table
-    expression that is read more than once.
+    `name` is the engine's, and `kinds` says what its types can serve as, by their names in small letters. `divide` is
+    the operator that divides two whole numbers of at least 0, rounding down, `wall` and `instant` stand before a
+    literal of a time without and with an offset, and `materialized` before a common table expression that is read more
+    than once.
     """
 
     name: str
+    kinds: ClassVar[Mapping[Kind, tuple[str, ...]]]
     divide: str = "/"
     wall: str = "TIMESTAMP"
     instant: str = "TIMESTAMPTZ"
     materialized: str = "MATERIALIZED "
+
+    def column_of(self, type_name: str) -> Column:
+        """What a column can serve as, by the engine's own name of its type, with or without parameters in brackets."""
+        plain = re.sub(r" *[(<].*?[)>]", "", type_name).lower()
+        kind = next((kind for kind, names in self.kinds.items() if plain in names), Kind.OTHER)
+        whole = kind is Kind.DECIMAL and re.search(r", *0\)$", type_name)
+        return Column(Kind.INTEGER if whole else kind, type_name.upper())
+
+    def identifier(self, name: str) -> str:
+        """A name of a table or column as the engine quotes it."""
+        return quote_name(name)
 
     @abstractmethod
     def microseconds(self, column: Column, about: str) -> str:

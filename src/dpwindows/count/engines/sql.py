@@ -1,0 +1,81 @@
+"""Any SQL database: one text, spelled by its dialect, run by an executor; what comes back is the small table.
+
+An executor is what reaches the database: SQLAlchemy, or a client of its own. It knows nothing of what is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows.count.dialects import dialect_named
+from dpwindows.count.events import EventColumns
+from dpwindows.count.query.closing import closed_sql
+from dpwindows.count.query.dialect import Column, Dialect
+from dpwindows.count.query.relation import counting_sql
+from dpwindows.count.request import CountRequest
+from dpwindows.errors import EngineError
+
+SCHEMA = pa.schema([(name, pa.int64()) for name in ("k", "step", "recency", "delta", "counted", "closing")])
+"""The columns of a result, all of them integers."""
+
+
+class Relation(NamedTuple):
+    """A table or view, as SQL, and the names of our columns, as SQL, and their types, by role."""
+
+    sql: str
+    names: dict[str, str]
+    types: dict[str, Column]
+
+
+class Executor(Protocol):
+    """What reaches one database, for reading only, until the block ends that it was opened for.
+
+    All that it runs sees one snapshot, where the database has such. What fails is one of our two kinds of errors.
+    """
+
+    def relation(self, columns: EventColumns, table: str | None) -> Relation:
+        """The table of this name, and our columns in it. Raises `InputError` if there is none, or it lacks one."""
+
+    def run(self, query: str) -> pa.Table:
+        """The result of a query, with the names and the exact integers that the database gives."""
+
+    def server(self) -> str:
+        """What decides how the database reads a query: its version, and its settings where they matter."""
+
+
+Opening = Callable[[CountRequest, Dialect], AbstractContextManager[Executor]]
+"""How the executor for the source of a request is opened."""
+
+# The others are reached by SQLAlchemy.
+_OWN_EXECUTORS = {"postgresql": "postgresql"}
+
+
+def signed_counts(request: CountRequest, name: str) -> pa.Table:
+    """As `engines.signed_counts` says: counts a table or view of the database whose dialect has this name."""
+    dialect = dialect_named(name)
+    opening: Opening = import_module(f"dpwindows.count.engines.{_OWN_EXECUTORS[name]}").opened
+    with opening(request, dialect) as executor:
+        relation = executor.relation(request.columns, request.table)
+        return whole(executor.run(closed_sql(counting_sql(dialect, request, *relation))))
+
+
+def whole(result: pa.Table) -> pa.Table:
+    """The signed counts in a result of `closed_sql`.
+
+    Raises:
+        EngineError: the result does not say where it ends, or is not whole.
+    """
+    read = result.rename_columns(SCHEMA.names).cast(SCHEMA)
+    rows, ends = (read.filter(pc.equal(read["closing"], closing)) for closing in (0, 1))
+    sums = [{name: pc.sum(part[name]).as_py() or 0 for name in ("delta", "counted")} for part in (rows, ends)]
+    if ends.num_rows != 1 or len(rows) + 1 != len(read) or sums[0] != sums[1]:
+        raise EngineError(
+            f"the database gave {len(read):,} rows, which are not all of its result: it or its driver cuts results off"
+        )
+    return rows.select(SCHEMA.names[:4])

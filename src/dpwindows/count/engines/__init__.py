@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpwindows.count.engines import sql
-from dpwindows.count.events import EngineSettings
+from dpwindows.count.events import CountsFile, EngineSettings
 from dpwindows.count.sources.database import database_of, module_roots
 from dpwindows.errors import InputError
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from dpwindows.count.request import CountRequest
 
 ENGINES = ("duckdb", "spark", "postgresql")
-_OF_THEIR_OWN = ("duckdb", "spark")
+_COUNTS = "counts_file"
+_OF_THEIR_OWN = ("duckdb", "spark", _COUNTS)
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
 _NO_GROUPING_SETS = "it has no GROUPING SETS, and by default it takes texts that differ in case or accents for equal"
 _NO_RANGE_FRAMES = "it has no RANGE frames with offsets, and by default it takes texts that differ in case for equal"
@@ -64,11 +65,15 @@ def engine_name(source: object, settings: EngineSettings) -> str:
     """Which engine counts a source: the one asked for, or the one that the source belongs to.
 
     A connection address or SQLAlchemy engine of PostgreSQL belongs to PostgreSQL, a Spark session or Spark data frame
-    to Spark, and everything else to DuckDB.
+    to Spark, counts in a file to what reads these, and everything else to DuckDB.
 
     Raises:
         InputError: no engine has the name asked for, or none reads what the source belongs to.
     """
+    if isinstance(source, CountsFile):
+        if settings.engine is not None:
+            raise InputError(f"counts in a file were made before: {settings.engine} has nothing to count; leave engine out")
+        return _COUNTS
     home = _home(source)
     if home in _UNSUPPORTED:
         raise InputError(f"{home} is not supported: {_UNSUPPORTED[home]}; the engines are {', '.join(ENGINES)}")

@@ -245,7 +245,7 @@ class SignedCounts:
 
 
 def _times(factor: int, table: Int64Array) -> Int64Array:
-    return table * np.array([[1], [1], [factor]])
+    return np.stack([table[0], table[1], factor * table[2]])
 
 
 def _running(table: Int64Array, *, by: int) -> tuple[Int64Array, Int64Array, Int64Array]:

@@ -72,7 +72,7 @@ def engine_name(source: object, settings: EngineSettings) -> str:
     """
     if isinstance(source, CountsFile):
         if settings.engine is not None:
-            raise InputError(f"counts in a file were made before, so {settings.engine} has none to make: leave engine out")
+            raise InputError(f"counts in a file leave nothing to count for {settings.engine}: leave engine out")
         return _COUNTS
     home = _home(source)
     if home in _UNSUPPORTED:

@@ -351,19 +351,9 @@ def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventCo
     selected = connection.sql(_select(chosen, relation))
     types = dict(zip(selected.columns, selected.types, strict=True))
     kinds = {role: DIALECT.column_of(type_.id) for role, type_ in types.items()}
-    compared = {role: _by_bytes(name) if kinds[role] == TEXT else name for role, name in chosen.items()}
+    compared = {role: DIALECT.exact(role, name, kinds[role]) for role, name in chosen.items()}
     item = str(types["item"]).lower() if kinds["item"].kind is Kind.DECIMAL else types["item"].id
     return Part(_select(compared, relation), kinds, item)
-
-
-def _by_bytes(text: str) -> str:
-    """Text that is compared by its bytes, whatever collation its column, its view or the engine has for it.
-
-    A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed on.
-    Naming another one changes the type alone: nothing is computed. It can be named for plain text only: the cast
-    turns JSON, and types that a user made of text, into that, and does nothing else.
-    """
-    return f'CAST({text} AS VARCHAR) COLLATE "binary"'
 
 
 def _select(chosen: dict[str, str], relation: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -101,8 +101,105 @@ def rows_of(rows: list[tuple[Any, ...]]) -> list[tuple[Any, int, int]]:
     return [row[:3] for row in rows]
 
 
-@examples(400)
+@examples(250)
 @given(ROWS, st.sampled_from(list(GROUPINGS)), st.sampled_from(["every", "some", "occurrences", "steps", "two"]))
 def test_counts_of_a_log_are_possible(rows: list[tuple[Any, ...]], groups: str, wanted: str) -> None:
     chosen = None if wanted == "two" else GROUPINGS[groups]
     counts_of(rows, WANTED[wanted], chosen).require_possible()
+
+
+def test_at_least_one_is_possible_where_a_log_has_it() -> None:
+    """Of all changes by at most 1 in three steps, and 2 new items in each, those that pass are those of logs."""
+    cells = [(step, recency) for step in range(1, 4) for recency in range(1, step + 1)]
+    ranges = [range(3) if step == recency else range(-1, 1) for step, recency in cells]
+    # An item does what it does in three steps; of each kind there are as many as there can be.
+    sets = [steps for size in (1, 2, 3) for steps in combinations((1, 2, 3), size)]
+    kinds = [signed([("u", step, 1) for step in steps], 1) for steps in sets]
+    known = set()
+    for items in product(range(3), repeat=len(kinds)):
+        delta = [sum(number * kind[cell] for number, kind in zip(items, kinds, strict=True)) for cell in cells]
+        known.add(tuple(delta))
+    wanted, passed = Wanted((1,)), 0
+    for changes in product(*ranges):
+        delta = dict(zip(cells, changes, strict=True))
+        try:
+            SignedCounts("counts.csv", {1: table_of(delta)}, wanted, 3).require_possible()
+        except InputError:
+            assert changes not in known
+        else:
+            assert changes in known
+            passed += 1
+    assert passed > 40
+
+
+EVERY, RULED = WANTED["every"], WANTED["two"]
+TOTALS = GROUPINGS["totals"]
+
+
+def changed(
+    rows: list[tuple[Any, ...]], wanted: Wanted, groups: Grouping | None, *changes: tuple[int, int, int, int]
+) -> SignedCounts:
+    """The counts of a log, with rows (k, step, recency, delta) added to them."""
+    whole = counts_of(rows, wanted, groups)
+    tables = {}
+    for k, table in whole.changes.items():
+        delta = Counter({(step, recency): number for step, recency, number in table.T.tolist()})
+        delta.update({(step, recency): number for own, step, recency, number in changes if own == k})
+        tables[k] = table_of(delta)
+    return SignedCounts("counts.csv", tables, wanted, STEPS, groups)
+
+
+TWICE = [("u", 2, 1, "x", "p"), ("u", 4, 1, "x", "p"), ("v", 4, 1, "y", "p")]
+# A place in the group x and p is its step, and one in the total over all groups is 77 more.
+CASES: dict[str, tuple[Wanted, Grouping | None, list[tuple[int, int, int, int]], str]] = {
+    "beyond the range": (EVERY, None, [(1, 7, 7, 1)], "in the row of k 1, step 7, recency 7 and delta 1: steps"),
+    "a recency to come": (EVERY, None, [(1, 3, 5, 1)], "a recency is from 1 to the step"),
+    "no recency": (EVERY, None, [(1, 3, 0, 1)], "a recency is from 1 to the step"),
+    "occurrences that leave": (EVERY, None, [(-1, 3, 3, -1)], "occurrences stay in the step"),
+    "occurrences elsewhere": (EVERY, None, [(-1, 4, 3, 1)], "occurrences stay in the step"),
+    "seen where it is not": (EVERY, None, [(1, 3, 1, 1)], "an item was last seen in the step in which it is"),
+    "left before it came": (EVERY, None, [(1, 5, 3, -1), (1, 5, 5, 1)], "items with at least 1 leave step 3 than"),
+    "a smaller window": (EVERY, None, [(1, 5, 4, -1)], "fewer items with at least 1 from step 4 to step 5 than"),
+    "more twice than once": (Wanted((1, 2)), None, [(2, 4, 4, 1), (2, 4, 2, 1)], "items with at least 2"),
+    "more three times": (Wanted((2, 3)), None, [(3, 4, 4, 1)], "holds more items with at least 3 than items with"),
+    "more than occur": (Wanted((1, 2)), None, [(2, 3, 2, 1)], "come to be items with at least 2 in step 3 than"),
+    "few occurrences": (EVERY, None, [(-1, 4, 4, -1)], "holds fewer occurrences than its items have"),
+    "few for three times": (Wanted((-1, 3)), None, [(3, 4, 4, 2)], "holds fewer occurrences than its items have"),
+    "near steps": (WANTED["steps"], None, [(2, 4, 4, 1)], "2 different steps lie further apart"),
+    "more than a step has": (WANTED["steps"], None, [(-1, 4, 4, 1)], "as many occurrences as items"),
+    "above the bound": (RULED, None, [(3, 4, 2, 1)], "no item counts more than 2 times"),
+    "more than the bound": (RULED, None, [(-1, 4, 4, 2)], "there are 5 occurrences, and by --max"),
+    "a loss that ends": (RULED, None, [(0, 4, 1, -1)], "an item that lost something has lost it for good"),
+    "a loss without reason": (RULED, None, [(0, 3, 1, 1)], "more items that lost something than items with at least 2"),
+    "too large": (EVERY, None, [(-1, 4, 4, 2**62)], "more than 64 bits hold"),
+    "no such group": (EVERY, TOTALS, [(1, 92, 92, 1)], "in the row of k 1, step 92"),
+    "a new group": (EVERY, TOTALS, [(1, 5, 5, 1), (-1, 5, 5, 1)], "a=x, b=all holds fewer occurrences than its"),
+    "a lost total": (EVERY, TOTALS, [(-1, 81, 81, -1), (1, 81, 81, -1)], "a=all, b=all holds fewer"),
+    "an empty total": (EVERY, TOTALS, [(1, 80, 80, 1), (-1, 80, 80, 1)], "a=all, b=all holds more"),
+    "a total of items": (Wanted((1, 2)), GROUPINGS["of items"], [(2, 81, 81, 1)], "more items with at least 2 than its"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_no_log_has_is_refused(case: str) -> None:
+    wanted, groups, changes, why = CASES[case]
+    counts_of(TWICE, wanted, groups).require_possible()
+    with pytest.raises(InputError, match=r"^counts[.]csv cannot be of any log: ") as refusal:
+        changed(TWICE, wanted, groups, *changes).require_possible()
+    assert why in str(refusal.value)
+
+
+@examples(150)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(-2, 3)), max_size=40),
+    st.sampled_from([1, 3, possible._LEAF]),
+)
+def test_the_least_sum_over_windows_is_found(changes: list[tuple[int, int, int]], leaf: int) -> None:
+    table = np.array(changes, dtype=np.int64).reshape(-1, 3).T
+    least = [
+        min(sum(d for s, r, d in changes if s <= end and r >= start) for start in range(1, 10)) for end in range(1, 10)
+    ]
+    wanted = next((end for end, low in enumerate(least, 1) if low < 0), None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(possible, "_LEAF", leaf)
+        assert possible._first_below(table) == wanted

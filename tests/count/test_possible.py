@@ -176,7 +176,7 @@ CASES: dict[str, tuple[Wanted, Grouping | None, list[tuple[int, int, int, int]],
     "a new group": (EVERY, TOTALS, [(1, 5, 5, 1), (-1, 5, 5, 1)], "a=x, b=all holds fewer occurrences than its"),
     "a lost total": (EVERY, TOTALS, [(-1, 81, 81, -1), (1, 81, 81, -1)], "a=all, b=all holds fewer"),
     "an empty total": (EVERY, TOTALS, [(1, 80, 80, 1), (-1, 80, 80, 1)], "a=all, b=all holds more"),
-    "a total of items": (Wanted((1, 2)), GROUPINGS["of items"], [(2, 81, 81, 1)], "more items with at least 2 than its"),
+    "a total of items": (Wanted((1, 2)), GROUPINGS["of items"], [(2, 81, 81, 1)], "more items with at least 2 than"),
 }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class DuckDB(Dialect):
         Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
         Kind.NULL: ("null", "sqlnull"),
     }
-    divide = "//"
+    divide = "{} // {}"
 
     def microseconds(self, column: Column, about: str) -> str:
         if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):

@@ -25,7 +25,7 @@ class Spark(Dialect):
         Kind.TEXT: ("string", "char", "varchar"),
         Kind.NULL: ("void",),
     }
-    divide = "div"
+    divide = "{} div {}"
     wall, instant = "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"
     materialized = ""
 

@@ -66,7 +66,7 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
     all_events = Occurrences(f"({events.sql})", events.weighted)
     # What can be read only once leaves no second try.
     if events.rereadable and wanted.rule.max_runs is None and not wanted.loss:
-        counted, span, reach = wanted.occurrences(all_events), wanted.span, wanted.reach
+        counted, span, reach = wanted.occurrences(all_events, DIALECT), wanted.span, wanted.reach
         query = in_order_sql(counted, wanted.thresholds, hashed=events.hashed, span=span, reach=reach)
         if query is not None:
             try:
@@ -74,7 +74,7 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
             except duckdb.Error as error:
                 if not is_out_of_order(error):
                     raise
-    return events.connection.sql(wanted.sql(all_events)).to_arrow_table()
+    return events.connection.sql(wanted.sql(all_events, DIALECT)).to_arrow_table()
 
 
 @contextmanager

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import ClassVar
+
+from dpwindows.count.query.recency import REMAINDER
+from dpwindows.count.query.text_times import text_times_sql
 
 # Characters of a value that a message repeats, and where they stand in what an engine says.
 SHOWN = 80
@@ -51,14 +54,15 @@ class Dialect(ABC):
     """How one engine spells the little that is not standard SQL.
 
     `name` is the engine's, and `kinds` says what its types can serve as, by their names in small letters. `divide` is
-    the operator that divides two whole numbers of at least 0, rounding down, `wall` and `instant` stand before a
-    literal of a time without and with an offset, and `materialized` before a common table expression that is read more
-    than once.
+    a pattern that divides two whole numbers of at least 0, rounding down, and `remainder` one for what is left then.
+    `wall` and `instant` stand before a literal of a time without and with an offset, and `materialized` before a common
+    table expression that is read more than once.
     """
 
     name: str
     kinds: ClassVar[Mapping[Kind, tuple[str, ...]]]
-    divide: str = "/"
+    divide: str = "{} / {}"
+    remainder: str = REMAINDER
     wall: str = "TIMESTAMP"
     instant: str = "TIMESTAMPTZ"
     materialized: str = "MATERIALIZED "
@@ -90,13 +94,26 @@ class Dialect(ABC):
     def number(self, text: str) -> str:
         """Text that matches INTEGER_TEXT as a number of any type; null, and no error, where it does not fit."""
 
-    @abstractmethod
+    def listed(self, literals: Sequence[str]) -> str:
+        """A query for these literals, all of one type, as the column `listed`, with their places from 0 as `place`."""
+        rows = ", ".join(f"({literal}, {place})" for place, literal in enumerate(literals))
+        return f"SELECT * FROM (VALUES {rows}) AS list(listed, place)"
+
+    def required(self, value: str, column: str, message: str) -> str:
+        """A bigint `value`, null where `column` is null; where only the value is, the query fails with this message."""
+        return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {self.failure(message, column)}) END"
+
+    def statement(self, query: str) -> str:
+        """A whole query as it is run, with the settings that its meaning depends on."""
+        return query
+
     def text_times(self, relation: str) -> str:
         """A relation whose column `time` is text, with two bigint columns more.
 
         `wall` is the time as microseconds since 1970-01-01T00:00 on its own clock, fractions cut after six digits, null
         where the text is not a time (TIME_TEXT); `ahead` its offset from UTC in microseconds, null where it has none.
         """
+        return text_times_sql(relation, self.matches("time", TIME_TEXT), self.divide, self.remainder)
 
     @abstractmethod
     def failure(self, message: str, column: str) -> str:

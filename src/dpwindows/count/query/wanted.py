@@ -15,6 +15,7 @@ import numpy as np
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
 from dpwindows.ask.queries import OCCURRENCES, Query, Rolling
 from dpwindows.ask.windows import fit_to_range
+from dpwindows.count.query.dialect import Dialect
 from dpwindows.count.query.first_runs import Series, first_runs_sql
 from dpwindows.count.query.recency import Occurrences, recency_sql
 from dpwindows.errors import InputError
@@ -86,11 +87,8 @@ class Wanted:
         most = (self.rule.max_occurrences or 0) + self.loss
         return max(*self.thresholds, *(k for k, _ in self.series), most, 1)
 
-    def occurrences(self, events: Occurrences, materialized: str = "MATERIALIZED ") -> Occurrences:
-        """The occurrences of events that count, but for those beyond the last run allowed.
-
-        `materialized` stands before what is read more than once (`Dialect`).
-        """
+    def occurrences(self, events: Occurrences, dialect: Dialect) -> Occurrences:
+        """The occurrences of events that count, but for those beyond the last run allowed."""
         relation, weighted, before = events
         if self.rule.distinct_steps:
             once = f"SELECT item, step, CAST(1 AS BIGINT) AS count FROM {relation} AS events GROUP BY item, step"
@@ -98,16 +96,16 @@ class Wanted:
         if self.rule.max_occurrences is not None:
             first = _first_weighted_sql if weighted else _first_rows_sql
             # What is lost is read off the same relation, and a source may be read once only.
-            before += first(relation, self.rule.max_occurrences, materialized if self.loss else "")
+            before += first(relation, self.rule.max_occurrences, dialect.materialized if self.loss else "")
             relation = "first_ones"
         return Occurrences(relation, weighted, before)
 
-    def sql(self, events: Occurrences, materialized: str = "MATERIALIZED ") -> str:
-        """The query for the signed counts (k, step, recency, delta) of events; `materialized` as for `occurrences`."""
-        counted = self.occurrences(events, materialized)
+    def sql(self, events: Occurrences, dialect: Dialect) -> str:
+        """The query for the signed counts (k, step, recency, delta) of events."""
+        counted = self.occurrences(events, dialect)
         if self.rule.max_runs is not None and self.series:
             return first_runs_sql(counted, self.series, self.thresholds, self.rule.max_runs, loss=self.loss)
-        query = recency_sql(counted, self.thresholds, span=self.span, reach=self.reach)
+        query = recency_sql(counted, self.thresholds, span=self.span, reach=self.reach, remainder=dialect.remainder)
         lost = self.loss and self.rule.max_occurrences is not None
         return f"{query}\nUNION ALL\n{self._lost_sql(counted.weighted)}" if lost else query
 

@@ -33,6 +33,9 @@ class Spark(Dialect):
         """Whole decimals are how Spark reads unsigned 64-bit integers; what comes after a blank is a collation."""
         return replace(super().column_of(re.split("[< ]", type_name)[0]), type_name=type_name.upper())
 
+    def identifier(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
     def microseconds(self, column: Column, about: str) -> str:
         if column.kind is Kind.INSTANT:
             return "unix_micros(time)"

@@ -25,7 +25,7 @@ from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count import counting
 from dpwindows.count.dialects import dialect_named
-from dpwindows.count.events import CountsFile, EngineSettings, EventColumns
+from dpwindows.count.events import CountsFile, CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.query.standalone import standalone_sql
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
@@ -288,28 +288,45 @@ def test_what_is_moved_is_refused_or_is_of_another_log(
     assert all((more >= fewer).all() and (fewer >= 0).all() for more, fewer in pairwise(windows))
 
 
-OTHERS: dict[str, tuple[CountRequest, str]] = {
-    "table": (replace(PLAIN_CASE, table="visits"), 'with --table "web.log".visits, and this release asks for counts with --table visits'),
-    "item": (replace(PLAIN_CASE, columns=replace(COLUMNS, item="user")), "with --item visitor, and this release asks for counts with --item user"),
-    "count": (replace(PLAIN_CASE, columns=replace(COLUMNS, count=None)), "with --count n, and this release asks for counts without --count"),
-    "format": (replace(PLAIN_CASE, columns=replace(COLUMNS, time_format="epoch-s")), "without --time-format, and this release asks for counts with --time-format epoch-s"),
-    "end": (replace(PLAIN_CASE, timeline=Timeline("2021-01-01", "2021-01-14")), "with --end 2021-01-13, and"),
-    "step": (replace(PLAIN_CASE, timeline=Timeline("2021-01-01", "2021-01-13", "12h")), "with --step 1d, and"),
-    "zone": (replace(PLAIN_CASE, timeline=Timeline("2021-01-01", "2021-01-13", time_zone="Asia/Tokyo")), "with --time-zone UTC, and"),
-    "rule": (replace(PLAIN_CASE, wanted=replace(PLAIN_CASE.wanted, rule=CountingRule(distinct_steps=True))), "without --distinct-steps, and this release asks for counts with --distinct-steps"),
-    "bound": (replace(PLAIN_CASE, wanted=replace(PLAIN_CASE.wanted, rule=CountingRule(max_occurrences=3))), "without --max-occurrences, and"),
-    "k": (replace(PLAIN_CASE, wanted=Wanted((1, 3))), "holds no counts of at least 3, which this release measures"),
-    "runs": (replace(PLAIN_CASE, wanted=Wanted((), CountingRule(max_runs=1), ((1, 3),))), "without --max-runs"),
-    "groups": (replace(PLAIN_CASE, columns=replace(COLUMNS, grouping=GROUPED[0])), "without --by, and this release asks for counts with --by origin --values EWR,"),
-}  # fmt: skip
+def columns(**other: Any) -> CountRequest:
+    return replace(PLAIN_CASE, columns=replace(COLUMNS, **other))
+
+
+def days(*other: str, **more: str) -> CountRequest:
+    return replace(PLAIN_CASE, timeline=Timeline("2021-01-01", *other, **more))
+
+
+def ruled(**rule: Any) -> CountRequest:
+    return replace(PLAIN_CASE, wanted=replace(PLAIN_CASE.wanted, rule=CountingRule(**rule)))
+
+
+# What is asked for in place of the case, and what is said of the file and of the release.
+OTHERS: dict[str, tuple[CountRequest, str, str]] = {
+    "table": (replace(PLAIN_CASE, table="visits"), 'with --table "web.log".visits', "with --table visits"),
+    "item": (columns(item="user"), "with --item visitor", "with --item user"),
+    "count": (columns(count=None), "with --count n", "without --count"),
+    "format": (columns(time_format="epoch-s"), "without --time-format", "with --time-format epoch-s"),
+    "groups": (columns(grouping=GROUPED[0]), "without --by", "with --by origin --values EWR,it's,"),
+    "end": (days("2021-01-14"), "with --end 2021-01-13", "with --end 2021-01-14"),
+    "step": (days("2021-01-13", "12h"), "with --step 1d", "with --step 12h"),
+    "zone": (days("2021-01-13", time_zone="Asia/Tokyo"), "with --time-zone UTC", "with --time-zone Asia/Tokyo"),
+    "rule": (ruled(distinct_steps=True), "without --distinct-steps", "with --distinct-steps"),
+    "bound": (ruled(max_occurrences=3), "without --max-occurrences", "with --max-occurrences 3"),
+    "runs": (ruled(max_runs=1), "without --max-runs", "with --max-runs 1"),
+}
 
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_a_file_of_another_query_is_refused_by_what_differs(what: str, result: pa.Table, tmp_path: Path) -> None:
-    asked, why = OTHERS[what]
+    asked, own, other = OTHERS[what]
     with pytest.raises(InputError) as refusal:
         answers(asked, _as_is(result, tmp_path))
-    assert why in str(refusal.value)
+    assert f"was counted {own}, and this release asks for counts {other}" in str(refusal.value)
+
+
+def test_a_file_without_counts_that_are_asked_for_is_refused(result: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no counts of at least 3, which this release measures"):
+        answers(replace(PLAIN_CASE, wanted=Wanted((1, 3))), _as_is(result, tmp_path))
 
 
 def test_a_file_may_hold_more_than_is_asked(result: pa.Table, visits: Path, tmp_path: Path) -> None:
@@ -318,19 +335,24 @@ def test_a_file_may_hold_more_than_is_asked(result: pa.Table, visits: Path, tmp_
     assert answers(fewer, _as_is(result, tmp_path)) == known
 
 
+NAMES = "k,step,recency,delta,counted,closing,description\n"
+ROW = "1,1,1,1,1,0,\n"
+
+
 @pytest.mark.parametrize(
-    ("write", "why"),
+    ("text", "why"),
     [
         ("k,step,recency,delta\n1,1,1,1\n", "has no column 'counted', or several"),
         ("\n", "cannot be read as CSV"),
-        ("k,step,recency,delta,counted,closing,description\n1,1,1.0,1,1,0,\n", "line 2 of .*: recency must be a whole number, got '1.0'"),
-        ("k,step,recency,delta,counted,closing,description\n1,1,1,1,1,0,\n,,,1,1,1,\n", "does not say what was counted"),
-        ("k,step,recency,delta,counted,closing,description\n1,1,1,1,1,0,\n,,,1,1,1,{}\n", "does not say what was counted"),
-        ("k,step,recency,delta,counted,closing,description\n1,1,1,1,1,0\n", "cannot be read as CSV"),
+        (f"{NAMES}{ROW}1,1\n", "cannot be read as CSV"),
+        (f"{NAMES}{ROW}1,2,2.0,1,1,0,\n", r"line 3 of .*: recency must be a whole number, got '2\.0'"),
+        (f"{NAMES}{ROW}1,2,,1,1,0,\n", r"line 3 of .*: recency must be a whole number, got ''"),
+        (f"{NAMES}{ROW},,,1,1,1,\n", "does not say what was counted"),
+        (f"{NAMES}{ROW},,,1,1,1,{{}}\n", "does not say what was counted"),
     ],
-)  # fmt: skip
-def test_a_file_that_is_no_result_is_refused(write: str, why: str, tmp_path: Path) -> None:
-    (tmp_path / "counts.csv").write_text(write)
+)
+def test_a_file_that_is_no_result_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "counts.csv").write_text(text)
     with pytest.raises(InputError, match=why):
         answers(PLAIN_CASE, CountsFile(tmp_path / "counts.csv"))
 
@@ -342,7 +364,7 @@ def test_rows_of_other_counts_than_the_query_makes_are_refused(result: pa.Table,
 
 def test_floating_point_numbers_are_refused(result: pa.Table, tmp_path: Path) -> None:
     floats = result.set_column(3, "delta", pc.cast(result["delta"], pa.float64()))
-    with pytest.raises(InputError, match="'delta' of .* is of type double: write it as whole numbers"):
+    with pytest.raises(InputError, match=r"'delta' of .* is of type double: write it as whole numbers"):
         answers(PLAIN_CASE, _as_is(floats, tmp_path))
 
 
@@ -359,7 +381,7 @@ def test_nothing_is_said_of_an_engine(settings: EngineSettings, why: str, result
 
 
 def test_counts_are_in_files_of_text_or_parquet(visits: Path, result: pa.Table, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="counts are read from CSV and Parquet, and .* is DuckDB"):
+    with pytest.raises(InputError, match=r"counts are read from CSV and Parquet, and .* is DuckDB"):
         answers(PLAIN_CASE, CountsFile(visits))
     layout = replace(PLAIN_CASE, columns=replace(COLUMNS, layout=CsvLayout(";")))
     with pytest.raises(InputError, match="--delimiter say how CSV files are laid out"):

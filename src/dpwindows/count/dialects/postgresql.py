@@ -69,8 +69,5 @@ class PostgreSQL(Dialect):
         ahead = f"CASE left(zone, 1) WHEN 'Z' THEN CAST(0 AS bigint) WHEN '-' THEN -{offset} WHEN '+' THEN {offset} END"
         return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({cut} OFFSET 0) AS cut OFFSET 0"
 
-    def failure(self, message: str, column: str) -> str:
-        return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"
-
 
 DIALECT = PostgreSQL()

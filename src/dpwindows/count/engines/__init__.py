@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpwindows.count.dialects import DIALECTS
 from dpwindows.count.engines import sql
 from dpwindows.count.events import CountsFile, EngineSettings
 from dpwindows.count.sources.database import database_of, module_roots
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 
     from dpwindows.count.request import CountRequest
 
-ENGINES = ("duckdb", "spark", "postgresql")
+_OF_THEIR_OWN = ("duckdb", "spark")
+ENGINES = (*_OF_THEIR_OWN, *(name for name in DIALECTS if name not in _OF_THEIR_OWN))
+"""The names of all engines: each has a dialect of its name."""
 _COUNTS = "counts_file"
-_OF_THEIR_OWN = ("duckdb", "spark", _COUNTS)
+# Whose objects are handed over, and to which engine they belong.
+_HOMES = {"pyspark": "spark", "chdb": "clickhouse", "datafusion": "datafusion"}
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
 _NO_GROUPING_SETS = "it has no GROUPING SETS, and by default it takes texts that differ in case or accents for equal"
 _NO_RANGE_FRAMES = "it has no RANGE frames with offsets, and by default it takes texts that differ in case for equal"
@@ -33,8 +37,8 @@ _UNSUPPORTED = {
     "mariadb": _NO_GROUPING_SETS,
     **dict.fromkeys(("mssql", "sqlserver"), _NO_RANGE_FRAMES),
     "oracle": "it takes an empty text for null",
-    **dict.fromkeys(("redshift", "cockroachdb", "snowflake", "bigquery", "trino", "presto", "hive"), _UNCHECKED),
-    **dict.fromkeys(("databricks", "clickhouse", "athena", "awsathena", "teradatasql", "db2", "ibm_db_sa"), _UNCHECKED),
+    **dict.fromkeys(("cockroachdb", "presto", "hive", "athena", "awsathena"), _UNCHECKED),
+    **dict.fromkeys(("teradatasql", "db2", "ibm_db_sa"), _UNCHECKED),
 }
 
 
@@ -56,7 +60,7 @@ def signed_counts(request: CountRequest) -> pa.Table:
         raise layout.refuse(
             f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
         )
-    if name in _OF_THEIR_OWN:
+    if name in (*_OF_THEIR_OWN, _COUNTS):
         return import_module(f"dpwindows.count.engines.{name}").signed_counts(request)
     return sql.signed_counts(request, name)
 
@@ -64,8 +68,8 @@ def signed_counts(request: CountRequest) -> pa.Table:
 def engine_name(source: object, settings: EngineSettings) -> str:
     """Which engine counts a source: the one asked for, or the one that the source belongs to.
 
-    A connection address or SQLAlchemy engine of PostgreSQL belongs to PostgreSQL, a Spark session or Spark data frame
-    to Spark, counts in a file to what reads these, and everything else to DuckDB.
+    A connection address or SQLAlchemy engine belongs to its database, an object of Spark, chdb or DataFusion to Spark,
+    ClickHouse or DataFusion, counts in a file to what reads these, and everything else to DuckDB.
 
     Raises:
         InputError: no engine has the name asked for, or none reads what the source belongs to.
@@ -87,8 +91,8 @@ def engine_name(source: object, settings: EngineSettings) -> str:
 
 def _home(source: object) -> str | None:
     """The engine, or the database without one, that a source belongs to; None if it says nothing."""
-    if "pyspark" in module_roots(source):
-        return "spark"
+    for package in module_roots(source) & _HOMES.keys():
+        return _HOMES[package]
     name = database_of(source)
     if name == "sqlite":
         return "duckdb"

@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from dpwindows.count.engines.sql import Relation
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.engines.sql_alchemy import SqlAlchemy, engine_of
+from dpwindows.count.events import EventColumns
 from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_name
 from dpwindows.count.query.relation import unreadable, unreadable_values
 from dpwindows.count.request import CountRequest
-from dpwindows.count.sources.database import engine_at, own_engine, parse_address, translated, with_password
+from dpwindows.count.sources.database import translated
 from dpwindows.count.sources.names import chosen_table, require_columns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, CursorResult, Engine
+    from sqlalchemy import Connection, Engine
 
-_ROWS_AT_ONCE = 100_000
 _OLDEST = (14,)  # extract() is exact from there on
 _NESTED = ("c", "r", "m")  # composite types, ranges and multiranges
 _SERVER = "The settings of the server apply"
@@ -40,16 +38,12 @@ _REASONS = {
 }
 
 
-class _PostgreSQL:
+class _PostgreSQL(SqlAlchemy):
     """An executor on a connection that holds one snapshot."""
-
-    def __init__(self, connection: Connection, dialect: Dialect) -> None:
-        self._connection, self._dialect = connection, dialect
 
     def relation(self, columns: EventColumns, table: str | None) -> Relation:
         """A table or view that the role may know of."""
-        tables = _ask(
-            self._connection,
+        tables = self.ask(
             "SELECT nspname, relname, pg_table_is_visible(c.oid), array_agg(CAST(attname AS text) ORDER BY attnum) "
             "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid "
             "WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname NOT IN "
@@ -65,13 +59,13 @@ class _PostgreSQL:
 
     def _types(self, relation: str, names: dict[str, str]) -> dict[str, Column]:
         """The types of our columns; those of domains are the types below them."""
-        result = _run(self._connection, f"SELECT {', '.join(names.values())} FROM {relation} LIMIT 0")
+        result = self.execute(f"SELECT {', '.join(names.values())} FROM {relation} LIMIT 0")
         assert result.cursor is not None, "a SELECT has a cursor"
         type_ids = [str(column[1]) for column in result.cursor.description]
         result.close()
         query = f"""SELECT CAST(oid AS text), typtype, typcategory, format_type(oid, NULL) FROM pg_type
             WHERE oid IN ({", ".join(type_ids)})"""
-        described = {row[0]: row[1:] for row in _ask(self._connection, query)}
+        described = {row[0]: row[1:] for row in self.ask(query)}
         return {role: self._column(*described[type_id]) for role, type_id in zip(names, type_ids, strict=True)}
 
     def _column(self, sort: str, category: str, name: str) -> Column:
@@ -81,61 +75,20 @@ class _PostgreSQL:
             return replace(column, kind=Kind.EXACT)
         return replace(column, kind=Kind.NESTED) if sort in _NESTED or category == "A" else column
 
-    def run(self, query: str) -> pa.Table:
-        """Integers only, as all that we ask for are."""
-        rows = _run(self._connection, query)
-        schema = pa.schema([(name, pa.int64()) for name in rows.keys()])  # noqa: SIM118
-        batches = [
-            pa.record_batch([pa.array(column, pa.int64()) for column in zip(*some, strict=True)], schema=schema)
-            for some in rows.partitions(_ROWS_AT_ONCE)
-        ]
-        return pa.Table.from_batches(batches, schema)
-
-    def server(self) -> str:
-        """The version: no setting that a role may have changes what we count."""
-        return str(_ask(self._connection, "SELECT version()")[0][0])
-
 
 @contextmanager
 def opened(request: CountRequest, dialect: Dialect) -> Iterator[_PostgreSQL]:
     """The executor of a connection address without a password, or of a SQLAlchemy engine."""
-    engine = _engine(request.source, request.settings)
-    with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
-        yield _PostgreSQL(connection, dialect)
-
-
-def _run(connection: Connection, query: str) -> CursorResult[Any]:
-    """Run a query without parameters, where a percent sign or a colon is only itself."""
-    return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
-
-
-def _ask(connection: Connection, query: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in _run(connection, query)]
-
-
-def _engine(source: object, settings: EngineSettings) -> Engine:
-    settings.refuse(
-        "postgresql",
+    engine = engine_of(
+        request.source,
+        request.settings,
+        dialect.name,
         memory_limit=f"{_SERVER} (work_mem)",
         spill_directory=f"{_SERVER} (temp_tablespaces)",
         threads=f"{_SERVER} (max_parallel_workers_per_gather)",
-        spark_master="it is for Spark",
     )
-    if isinstance(source, str) and "://" in source:
-        url = parse_address(source, "PostgreSQL")
-        backend, _, driver = url.drivername.partition("+")
-        if backend not in ("postgres", "postgresql"):
-            _refuse()
-        return engine_at(with_password(url.set(drivername=f"postgresql+{driver or 'psycopg'}"), settings))
-    settings.refuse("postgresql", password_file="a SQLAlchemy engine brings its own password")
-    return own_engine(source, "postgresql") or _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise InputError(
-        "the engine postgresql reads a table that is named with --table, at a connection address such as "
-        "postgresql://user@host/database, or through a SQLAlchemy engine for PostgreSQL"
-    )
+    with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
+        yield _PostgreSQL(connection, dialect)
 
 
 @contextmanager

@@ -52,17 +52,18 @@ class Executor(Protocol):
 Opening = Callable[[CountRequest, Dialect], AbstractContextManager[Executor]]
 """How the executor for the source of a request is opened."""
 
-# The others are reached by SQLAlchemy.
-_OWN_EXECUTORS = {"postgresql": "postgresql"}
+# The others are reached by SQLAlchemy, as it describes them.
+_OWN_EXECUTORS = ("clickhouse", "datafusion", "postgresql")
 
 
 def signed_counts(request: CountRequest, name: str) -> pa.Table:
     """As `engines.signed_counts` says: counts a table or view of the database whose dialect has this name."""
     dialect = dialect_named(name)
-    opening: Opening = import_module(f"dpwindows.count.engines.{_OWN_EXECUTORS[name]}").opened
+    module = name if name in _OWN_EXECUTORS else "sql_alchemy"
+    opening: Opening = import_module(f"dpwindows.count.engines.{module}").opened
     with opening(request, dialect) as executor:
         relation = executor.relation(request.columns, request.table)
-        return whole(executor.run(closed_sql(counting_sql(dialect, request, *relation))))
+        return whole(executor.run(dialect.statement(closed_sql(counting_sql(dialect, request, *relation)))))
 
 
 def whole(result: pa.Table) -> pa.Table:

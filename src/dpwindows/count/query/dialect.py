@@ -69,7 +69,7 @@ class Dialect(ABC):
 
     def column_of(self, type_name: str) -> Column:
         """What a column can serve as, by the engine's own name of its type, with or without parameters in brackets."""
-        plain = re.sub(r" *[(<].*?[)>]", "", type_name).lower()
+        plain = re.sub(r" *[(<].*[)>]", "", type_name).lower()
         kind = next((kind for kind, names in self.kinds.items() if plain in names), Kind.OTHER)
         whole = kind is Kind.DECIMAL and re.search(r", *0\)$", type_name)
         return Column(Kind.INTEGER if whole else kind, type_name.upper())
@@ -115,12 +115,12 @@ class Dialect(ABC):
         """
         return text_times_sql(relation, self.matches("time", TIME_TEXT), self.divide, self.remainder)
 
-    @abstractmethod
     def failure(self, message: str, column: str) -> str:
         """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read.
 
         Engines inside this process add the value (`shown`); those of a server do not, whose logs others read.
         """
+        return f"CAST({quote_text(message)} || left(CAST({column} AS VARCHAR), 0) AS BIGINT)"
 
     def between(self, column: Column, low: datetime, high: datetime) -> str:
         """A condition that holds at least for the times of a column in [low, high), cheap enough to skip blocks."""

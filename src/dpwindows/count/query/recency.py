@@ -138,7 +138,7 @@ def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: 
         delta = f"CAST(sum({moved}) AS BIGINT)"
         added = f"\nGROUP BY k, step, recency HAVING sum({moved}) <> 0"
     return f"""counted AS (
-    SELECT {place} AS place, step, {recency} AS recency, count(*) AS rows_counted{own}
+    SELECT {place} AS place, step, {recency} AS recency, CAST(count(*) AS BIGINT) AS rows_counted{own}
     FROM {relation} GROUP BY GROUPING SETS ({sets})
 ),
 signs AS ({listed})

@@ -52,10 +52,11 @@ def standalone_sql(dialect: Dialect, request: CountRequest, types: Mapping[str, 
     names = {role: dialect.identifier(name) for role, name in request.columns.roles}
     closed = closed_sql(counting_sql(dialect, request, _relation(dialect, request.table), names, columns))
     described = dialect.text_literal(json.dumps(made_for(request)))
-    return (
-        f"{_HEAD}SELECT k, step, recency, delta, counted, closing, CASE WHEN closing = 1 THEN {described} END AS "
-        f"{DESCRIPTION}\nFROM ({closed}\n) AS closed\n"
+    query = (
+        f"SELECT k, step, recency, delta, counted, closing, CASE WHEN closing = 1 THEN {described} END AS "
+        f"{DESCRIPTION}\nFROM ({closed}\n) AS closed"
     )
+    return f"{_HEAD}{dialect.statement(query)}\n"
 
 
 def made_for(request: CountRequest) -> dict[str, Any]:
@@ -107,7 +108,9 @@ def _column(dialect: Dialect, key: str, type_name: str) -> Column:
     if column.kind is not Kind.OTHER:
         return column
     kind = _PLAIN.get(re.sub(r" *\(.*\)$", "", type_name.strip()).lower())
-    if kind is None:
+    if kind is Kind.WALL and kind not in dialect.kinds:
+        kind = Kind.INSTANT  # all of its times are
+    if kind not in dialect.kinds:
         words = [*dict.fromkeys([*_PLAIN, *(name for names in dialect.kinds.values() for name in names)])]
         raise InputError(
             f"--types {key}={type_name}: {dialect.name} has no such type{near(type_name, words)}; give the name that "

@@ -117,8 +117,7 @@ def test_at_least_one_is_possible_where_a_log_has_it() -> None:
     kinds = [signed([("u", step, 1) for step in steps], 1) for steps in sets]
     known = set()
     for items in product(range(3), repeat=len(kinds)):
-        delta = [sum(number * kind[cell] for number, kind in zip(items, kinds, strict=True)) for cell in cells]
-        known.add(tuple(delta))
+        known.add(tuple(sum(number * kind[cell] for number, kind in zip(items, kinds, strict=True)) for cell in cells))
     wanted, passed = Wanted((1,)), 0
     for changes in product(*ranges):
         delta = dict(zip(cells, changes, strict=True))

@@ -110,7 +110,7 @@ def _column(dialect: Dialect, key: str, type_name: str) -> Column:
     kind = _PLAIN.get(re.sub(r" *\(.*\)$", "", type_name.strip()).lower())
     if kind is Kind.WALL and kind not in dialect.kinds:
         kind = Kind.INSTANT  # all of its times are
-    if kind not in dialect.kinds:
+    if kind is None or kind not in dialect.kinds:
         words = [*dict.fromkeys([*_PLAIN, *(name for names in dialect.kinds.values() for name in names)])]
         raise InputError(
             f"--types {key}={type_name}: {dialect.name} has no such type{near(type_name, words)}; give the name that "

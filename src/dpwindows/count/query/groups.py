@@ -27,7 +27,7 @@ def listed_values(dialect: Dialect, group: GroupColumn, role: str, column: Colum
     """
     match column.kind:
         case Kind.INTEGER:
-            return role, [f"({number})" for number in group.numbers(column.type_name)]
+            return role, [_number(number) for number in group.numbers(column.type_name)]
         case Kind.TEXT:
             return role, [dialect.text_literal(text) for text in group.texts(column.type_name)]
         case Kind.EXACT if column.type_name == "ENUM":
@@ -44,6 +44,11 @@ def listed_values(dialect: Dialect, group: GroupColumn, role: str, column: Colum
         f"the group column {group.name!r} is of type {column.type_name}; groups are by text, by whole numbers or by "
         f"true and false: make it one of these, in a view for example"
     )
+
+
+def _number(number: int) -> str:
+    """A whole number as a literal of one type with all others, where that has room for it."""
+    return f"CAST({number} AS BIGINT)" if -(2**63) <= number < 2**63 else f"({number})"
 
 
 def coded_sql(dialect: Dialect, timed: str, grouping: Grouping, types: Mapping[str, Column]) -> str:

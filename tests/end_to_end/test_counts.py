@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -45,7 +47,7 @@ def by_hand(database: Path, query: str, file: Path) -> Path:
     return file
 
 
-def release(source: list[str | Path], output: Path, *more: str | Path, epsilon: str = "1") -> Outcome:
+def release(source: Sequence[str | Path], output: Path, *more: str | Path, epsilon: str = "1") -> Outcome:
     unit = ["--unit", "event", "--epsilon", epsilon]
     return run("release", *source, *COLUMNS, *RANGE, *QUERY, *unit, "-o", output, *more)
 
@@ -164,7 +166,7 @@ def test_a_plan_says_what_is_counted(database: Path, tmp_path: Path) -> None:
         unit=dw.EventLevel(),
         budget=dw.PureDP(1.0),
     )
-    columns = {"item": "who", "time": "at", "table": "visits"}
+    columns: dict[str, Any] = {"item": "who", "time": "at", "table": "visits"}
     query = plan.sql(dialect="duckdb", types={"item": "text", "time": "timestamp"}, **columns)
     assert query == printed()
     file = by_hand(database, query, tmp_path / "counts.csv")

@@ -146,8 +146,11 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    quiet = events is None or timeline.is_integer or zone_is_given()
-    zone = None if quiet else remark_on_zones(events, columns, table, settings)
+    zone = (
+        None
+        if events is None or timeline.is_integer or zone_is_given()
+        else remark_on_zones(events, columns, table, settings)
+    )
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")

@@ -30,10 +30,17 @@ from dpwindows.count.query.standalone import standalone_sql
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
 from dpwindows.errors import InputError
-from tests.count.engines.logs import LOGS, THRESHOLDS, Log, Place, in_duckdb_table, in_postgresql, in_spark
+from tests.count.engines.logs import (
+    LOGS,
+    THRESHOLDS,
+    Log,
+    Place,
+    in_clickhouse,
+    in_duckdb_table,
+    in_postgresql,
+    in_spark,
+)
 from tests.search import examples
-
-PLAIN = {"zoned": "timestamptz", "naive": "timestamp"}
 
 
 def asked_of(log: Log, place: Place, **more: Any) -> CountRequest:
@@ -45,14 +52,15 @@ def asked_of(log: Log, place: Place, **more: Any) -> CountRequest:
 
 
 def printed(dialect: str, log: Log, asked: CountRequest) -> str:
-    item = log.table.schema.field("item").type
-    types = {
-        "item": {"string": "text", "int64": "integer"}.get(str(item), "decimal"),
-        "time": PLAIN.get(log.time, log.time),
-    }
-    if dialect == "spark" and log.time == "naive":
-        types["time"] = "timestamp_ntz"
-    return standalone_sql(dialect_named(dialect), asked, types | {"count": log.count} if log.weighted else types)
+    """The query for a log as it was put into a database, by the names that this has for types."""
+    item = {"string": "text", "int64": "integer"}.get(str(log.table.schema.field("item").type), "decimal(38, 9)")
+    times = {"zoned": "timestamptz", "naive": "timestamp"}
+    if dialect == "spark":
+        times["naive"] = "timestamp_ntz"
+    if dialect == "clickhouse":
+        times = {"zoned": "DateTime64(6, 'Australia/Lord_Howe')", "naive": "String", "date": "Date32"}
+    types = {"item": item, "time": times.get(log.time, log.time)} | ({"count": log.count} if log.weighted else {})
+    return standalone_sql(dialect_named(dialect), asked, types)
 
 
 def by_hand_in_duckdb(path: Path, query: str, file: Path) -> CountsFile:
@@ -99,6 +107,19 @@ def test_what_postgresql_gives_by_hand_are_the_counts_of_the_engine(
     assert answers(asked, CountsFile(tmp_path / "counts.csv")) == answers(asked, place.source)
 
 
+@pytest.mark.search(2)
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+def test_what_clickhouse_gives_by_hand_are_the_counts_of_the_engine(
+    log: Log, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """As by `clickhouse-client --format CSVWithNames`, which writes null as \\N."""
+    place = in_clickhouse(log.table, tmp_path, request)
+    asked, session = asked_of(log, place), request.getfixturevalue("clickhouse")
+    query = printed("clickhouse", log, asked)
+    (tmp_path / "counts.csv").write_bytes(session.query(query, "CSVWithNames").bytes())
+    assert answers(asked, CountsFile(tmp_path / "counts.csv")) == answers(asked, place.source)
+
+
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("log", LOGS[1:2], ids=lambda log: log.name)
 def test_what_spark_gives_by_hand_are_the_counts_of_the_engine(
@@ -117,7 +138,7 @@ def test_what_spark_gives_by_hand_are_the_counts_of_the_engine(
 # --- groups and rules -------------------------------------------------------------------------------------------------
 
 DAYS = Timeline("2021-01-01", "2021-01-13")
-BY = {"origin": ["EWR", "it's", 'a "b"', "\\x", "ä"], "n": [1, 2, 3]}
+BY: dict[str, list[Any]] = {"origin": ["EWR", "it's", 'a "b"', "\\x", "ä"], "n": [1, 2, 3]}
 ROWS = 400
 COLUMNS = EventColumns("visitor", "seen at", "n")
 

@@ -93,7 +93,8 @@ def test_a_ledger_knows_the_counts_again(database: Path, tmp_path: Path) -> None
     files = [by_hand(database, query, tmp_path / name) for name in ("one.csv", "two.parquet")]
     first = release(["--counts", files[0]], tmp_path / "first.parquet", *paid).must_work()
     assert "spent from dataset 'visits'" in first.err
-    for source in (["--counts", files[1]], [database]):
+    sources: list[list[str | Path]] = [["--counts", files[1]], [database]]
+    for source in sources:
         again = release(source, tmp_path / "again.parquet", *paid, "--force").must_work()
         assert "Nothing was spent" in again.err
         assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "first.parquet").read_bytes()

@@ -98,22 +98,24 @@ def _typed(file: Path, table: pa.Table, row: str, first: int) -> pa.Table:
     closing = _integers(file, "closing", table["closing"], row, first)
     found = {"closing": closing, DESCRIPTION: pc.cast(table[DESCRIPTION], pa.string())}
     for name in SCHEMA.names[:-1]:
-        column = table[name]
+        column = table[name] if table[name].type != pa.null() else table[name].cast(pa.int64())
         if name in ("k", "step", "recency"):
             # Of a row that closes they mean nothing, and are null, or the text that a database has for it.
-            column = pc.if_else(pc.equal(closing, 1), pa.scalar(None, column.type), column)
+            column = pc.if_else(pc.equal(closing, 1), pa.scalar("0").cast(column.type), column)
         found[name] = _integers(file, name, column, row, first)
     return pa.table({name: found[name] for name in _NAMES})
 
 
 def _integers(file: Path, name: str, column: pa.ChunkedArray, row: str, first: int) -> pa.ChunkedArray:
-    kind = column.type
+    kind, wrong = column.type, pc.is_null(column)
     if pa.types.is_string(kind):
-        wrong = pc.invert(pc.match_substring_regex(column, r"^-?[0-9]{1,18}$"))
-        if (at := pc.index(wrong, True).as_py()) >= 0:
-            raise InputError(f"{row} {at + first} of {file}: {name} must be a whole number, got {column[at].as_py()!r}")
-    elif not (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
+        wrong = pc.or_kleene(wrong, pc.invert(pc.match_substring_regex(column, r"^-?[0-9]{1,18}$")))
+    elif not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
         raise InputError(f"the column {name!r} of {file} is of type {kind}: write it as whole numbers")
+    if (at := pc.index(wrong, True).as_py()) >= 0:
+        value = column[at].as_py()
+        shown = "null" if value is None else repr(value)
+        raise InputError(f"{row} {at + first:,} of {file}: {name} must be a whole number, got {shown}")
     try:
         return pc.cast(column, pa.int64())
     except pa.ArrowException:

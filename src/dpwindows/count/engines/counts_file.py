@@ -7,6 +7,7 @@ must obey, whatever log they are of, is looked at where they are used (`count.po
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def signed_counts(request: CountRequest) -> pa.Table:
 
 def _csv(file: Path) -> pa.Table:
     """The columns of a CSV file; the names of columns in any case, for there are databases that change it."""
-    mark = delimiter_of(first_text(file, _LONGEST_HEADER).partition("\n")[0].rstrip("\r"))
+    mark = delimiter_of(re.split("[\r\n]", first_text(file, _LONGEST_HEADER), maxsplit=1)[0])
     try:
         names = pa_csv.open_csv(file, parse_options=pa_csv.ParseOptions(delimiter=mark)).schema.names
         texts = pa_csv.read_csv(

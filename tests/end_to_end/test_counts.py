@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,14 @@ def test_counts_stand_in_place_of_a_log(
 def test_no_query_is_printed_for_what_cannot_be_counted(more: list[str], why: str) -> None:
     types = [] if "--types" in more else ["--types", "item=text,time=timestamp"]
     run("sql", *COLUMNS, *RANGE, *QUERY, "--dialect", "duckdb", *types, *more).must_refuse(why)
+
+
+def test_the_query_is_there_for_programs_too() -> None:
+    types = ["--dialect", "duckdb", "--types", "item=text,time=timestamp"]
+    said = json.loads(run("sql", *COLUMNS, *RANGE, *QUERY, *types, "--json").must_work().out)
+    assert said["query"] == printed()
+    assert said["dialect"] == "duckdb"
+    assert said["description"]["at-least"] == [1, 2]
 
 
 def test_a_plan_says_what_is_counted(database: Path, tmp_path: Path) -> None:

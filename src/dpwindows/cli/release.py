@@ -149,7 +149,7 @@ def release(
     zone = (
         None
         if events is None or timeline.is_integer or zone_is_given()
-        else remark_on_zones(events, columns, table, settings)
+        else remark_on_zones(events, columns, table=table, settings=settings)
     )
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")

@@ -11,6 +11,7 @@ import click
 
 from dpwindows.cli.options import counts_options, step_option, table_options, zone_option
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
+from dpwindows.cli.screen import json_option, show_json
 from dpwindows.cli.values import AskedCounts
 from dpwindows.count.dialects import DIALECTS
 from dpwindows.errors import InputError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @zone_option
 @plan_option
 @counts_options
+@json_option
 def sql(
     dialect: str,
     table: str,
@@ -46,6 +48,7 @@ def sql(
     time_zone: str,
     plan_file: Path | None,
     asked: AskedCounts,
+    as_json: bool,
 ) -> None:
     """Print the query that counts, for a database that dpwindows does not reach. Nothing is read.
 
@@ -55,13 +58,17 @@ def sql(
     """
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.dialects import dialect_named
-    from dpwindows.count.query.standalone import standalone_sql
+    from dpwindows.count.query.standalone import made_for, standalone_sql
     from dpwindows.count.request import CountRequest
 
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     wanted, grouping = asked.wanted(timeline)
     request = CountRequest(None, replace(columns, grouping=grouping), timeline, wanted, table)
-    click.echo(standalone_sql(dialect_named(dialect), request, _types(types)), nl=False)
+    query = standalone_sql(dialect_named(dialect), request, _types(types))
+    if as_json:
+        show_json({"dialect": dialect, "query": query, "description": made_for(request)})
+    else:
+        click.echo(query, nl=False)
 
 
 def _types(text: str) -> dict[str, str]:

@@ -165,16 +165,19 @@ def _delimiter(lines: Sequence[str]) -> str:
     return best if score(best)[0] > len(lines) // 2 or not score(SPACES)[0] else SPACES
 
 
-def remark_on_zones(source: str, columns: EventColumns, table: str | None, settings: EngineSettings) -> str | None:
+def remark_on_zones(
+    source: str, columns: EventColumns, *, table: str | None, settings: EngineSettings, sample: Sample | None = None
+) -> str | None:
     """What to say where times were read in UTC because neither they nor the operator name a zone; else None.
 
-    Dates carry no zone and need none. A source that is not read here, or not at all, is left to whoever reads it.
+    `sample` are the first rows of the source, where they were read before. Dates carry no zone and need none. A source
+    that is not read here, or not at all, is left to whoever reads it.
     """
     with suppress(InputError, EngineError, OSError, KeyError):
         here = engine_name(source, settings) == "duckdb"
         # What is read from a pipe is gone.
         there = database_of(source) or all(file.is_file() for file in files_of(source))
-        if here and there and _are_naive(source, columns, table):
+        if here and there and _are_naive(source, columns, table, sample):
             return (
                 f"times in the column {columns.time!r} carry no zone and are read as UTC: if they are local, name "
                 f"their zone with --time-zone"
@@ -182,11 +185,11 @@ def remark_on_zones(source: str, columns: EventColumns, table: str | None, setti
     return None
 
 
-def _are_naive(source: str, columns: EventColumns, table: str | None) -> bool:
+def _are_naive(source: str, columns: EventColumns, table: str | None, sample: Sample | None) -> bool:
     pattern = columns.time_format
     if pattern is not None:
         return pattern not in EPOCHS and has_clock(pattern) and not has_offset(pattern)
-    sample = sample_of(source, columns.layout, table)
+    sample = sample or sample_of(source, columns.layout, table)
     texts = [text for text in sample.values[columns.time] if text is not None]
     unzoned = any(_CLOCK.search(text) and not _ZONED.search(text) for text in texts)
     return sample.kinds[columns.time] is Kind.WALL or (sample.kinds[columns.time] is Kind.TEXT and unzoned)

@@ -38,8 +38,8 @@ from dpwindows.count.query.wanted import Wanted
 from dpwindows.errors import InputError
 
 _LARGEST = 2.0**62
-# Changes that are added up in one square of numbers.
-_LEAF = 128
+# The numbers of a table, of steps by recencies, in which changes are added up at once.
+_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -268,11 +268,14 @@ def _first_below(table: Int64Array) -> int | None:
     step, recency, delta = table
 
     def search(low: int, high: int, cuts: Int64Array, sums: Int64Array) -> int | None:
-        """Look after each of the changes low..high-1. `sums` are the least before them, of starts up to each cut."""
-        if high - low <= _LEAF:
-            after = np.where(cuts <= recency[low:high, None], delta[low:high, None], 0).cumsum(axis=0) + sums
-            below = np.flatnonzero(after.min(axis=1) < 0)
-            return int(step[low + below[0]]) if len(below) else None
+        """Look among the changes low..high-1. `sums` are the least before them, of starts up to each cut."""
+        steps, row = np.unique(step[low:high], return_inverse=True)
+        if len(steps) * len(cuts) <= _AT_ONCE or high == low + 1:
+            after = np.zeros((len(steps), len(cuts)), dtype=np.int64)
+            np.add.at(after, (row, np.searchsorted(cuts, recency[low:high])), delta[low:high])
+            after = after[:, ::-1].cumsum(axis=1)[:, ::-1].cumsum(axis=0) + sums
+            below = (after < 0).any(axis=1)
+            return int(steps[np.argmax(below)]) if below.any() else None
         for begin, end in pairwise((low, (low + high) // 2, high)):
             # Between two of its own recencies a half treats all starts alike.
             own, place = np.unique(recency[begin:end], return_inverse=True)

@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 # What takes the name of the engine's maker along with it is loaded before another one stands in its place.
-import dpwindows.count.check  # noqa: F401
+import dpwindows.count.check
+import dpwindows.stream.engine  # noqa: F401
 from dpwindows.count.engines import duckdb as reading
 from dpwindows.count.events import EngineSettings
 

@@ -106,7 +106,7 @@ class Look:
 class _Lenient(DuckDB):
     """What cannot be read is null, and no failure."""
 
-    def failure(self, message: str, column: str) -> str:
+    def failure(self, message: str, column: str, value: str) -> str:
         return "CAST(NULL AS BIGINT)"
 
 

@@ -53,7 +53,14 @@ class ClickHouse(Dialect):
         Kind.NESTED: ("array", "tuple", "map", "nested", "json", "variant", "dynamic", "object"),
         Kind.NULL: ("nothing",),
     }
+    samples: ClassVar = {
+        "Date32": "toDate32('{day}')",
+        "DateTime": "toDateTime('{second}', 'UTC')",
+        "DateTime64(6, 'America/New_York')": "toTimeZone(toDateTime64('{micro}', 6, 'UTC'), 'America/New_York')",
+        "DateTime64(9, 'UTC')": "toDateTime64('{nano}', 9, 'UTC')",
+    }
     divide = "intDiv({}, {})"
+    version = "SELECT version(), (SELECT toString(groupArray((name, value))) FROM system.settings WHERE changed)"
     materialized = ""
 
     def column_of(self, type_name: str) -> Column:
@@ -96,10 +103,8 @@ class ClickHouse(Dialect):
     def number(self, text: str) -> str:
         return f"toInt64OrNull(trim(BOTH ' \t\n\r' FROM {text}))"
 
-    def required(self, value: str, column: str, message: str) -> str:
-        """Nothing here relies on being left out: conditions are evaluated for rows that they are not for."""
-        bad = f"throwIf({column} IS NOT NULL AND ({value}) IS NULL, {quote_text(message)})"
-        return f"CASE WHEN {bad} = 0 THEN {value} END"
+    def failure(self, message: str, column: str, value: str) -> str:
+        return f"toInt64(throwIf({column} IS NOT NULL AND ({value}) IS NULL, {quote_text(message)}))"
 
     def statement(self, query: str) -> str:
         return f"{query}\nSETTINGS {', '.join(f'{name} = {value}' for name, value in _SETTINGS.items())}"

@@ -27,6 +27,15 @@ class DataFusion(Dialect):
         Kind.NESTED: ("list", "large_list", "fixed_size_list", "struct", "map"),
         Kind.NULL: ("null",),
     }
+    samples: ClassVar = {
+        "date32[day]": "CAST('{day}' AS DATE)",
+        "timestamp[us]": "arrow_cast('{micro}', 'Timestamp(Microsecond, None)')",
+        "timestamp[us, tz=America/New_York]": (
+            "arrow_cast(arrow_cast('{micro}Z', 'Timestamp(Microsecond, Some(\"UTC\"))'), "
+            "'Timestamp(Microsecond, Some(\"America/New_York\"))')"
+        ),
+        "timestamp[ns]": "arrow_cast('{nano}', 'Timestamp(Nanosecond, None)')",
+    }
     materialized = ""
 
     def column_of(self, type_name: str) -> Column:
@@ -69,8 +78,8 @@ class DataFusion(Dialect):
         return f"TRY_CAST(btrim({text}, ' \t\n\r') AS BIGINT)"
 
     def whole(self, number: str) -> str:
-        # What is rounded down is a floating-point number.
-        return f"CASE WHEN {number} % 1 = 0 THEN {number} END"
+        # What it rounds down is a floating-point number, and x % 1 it takes for 0 where x is never null.
+        return f"CASE WHEN {number} % 2 IN (-1, 0, 1) THEN {number} END"
 
 
 def _unit(column: Column) -> int:

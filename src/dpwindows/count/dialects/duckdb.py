@@ -33,6 +33,12 @@ class DuckDB(Dialect):
         Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
         Kind.NULL: ("null", "sqlnull"),
     }
+    samples: ClassVar = {
+        "DATE": "DATE '{day}'",
+        "TIMESTAMP": "TIMESTAMP '{micro}'",
+        "TIMESTAMP_NS": "TIMESTAMP_NS '{nano}'",
+        "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ '{micro}+00:00'",
+    }
     divide = "{} // {}"
 
     def microseconds(self, column: Column, about: str) -> str:
@@ -102,7 +108,7 @@ class DuckDB(Dialect):
         ahead = "CAST(0 AS BIGINT)" if has_offset(pattern) else "CAST(NULL AS BIGINT)"
         return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({relation}) AS texts"
 
-    def failure(self, message: str, column: str) -> str:
+    def failure(self, message: str, column: str, value: str) -> str:
         return f"CAST(error({quote_text(message)} || {shown(f'CAST({column} AS VARCHAR)')}) AS BIGINT)"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_text
 
 
 class PostgreSQL(Dialect):
@@ -25,6 +25,13 @@ class PostgreSQL(Dialect):
         Kind.FLOAT: ("real", "double precision"),
         Kind.NESTED: ("json", "jsonb", "xml", "hstore", "record"),
     }
+    samples: ClassVar = {
+        "DATE": "DATE '{day}'",
+        "TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP '{micro}'",
+        "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ '{micro}+00:00'",
+    }
+
+    fence = " OFFSET 0"
 
     def microseconds(self, column: Column, about: str) -> str:
         # Dates run to the year 5874897, which as microseconds would not fit.
@@ -50,24 +57,6 @@ class PostgreSQL(Dialect):
     def text_literal(self, text: str) -> str:
         # Said outright: a server may be set to take a backslash in plain quotes for an escape.
         return "CAST(E" + quote_text(text.replace("\\", "\\\\")) + ' AS text) COLLATE "C"'
-
-    def text_times(self, relation: str) -> str:
-        """The server's own reader, once fractions are cut, which it would round, and offsets, of which it knows few.
-
-        A day or an hour that there is not makes the query fail. OFFSET keeps the planner from putting expressions in
-        place of the columns they make, over and over.
-        """
-        # Second 60 would be the next minute.
-        is_time = f"{self.matches('time', TIME_TEXT)} AND NOT time ~ '^.{{16}}:60'"
-        iso = f"SELECT *, CASE WHEN {is_time} THEN time END AS iso FROM ({relation}) AS texts OFFSET 0"
-        cut = (
-            f"SELECT *, left(iso, 26) AS digits, substring(substr(iso, 12) FROM '[Z+-].*') AS zone FROM ({iso}) AS isos"
-        )
-        clock = "CAST(regexp_replace(digits, '(?<=:.*)[Z+-].*', '') AS timestamp)"
-        wall = f"CAST(extract(epoch FROM {clock}) * 1000000 AS bigint)"
-        offset = "CAST(extract(epoch FROM CAST(substr(zone, 2) || ':00' AS interval)) * 1000000 AS bigint)"
-        ahead = f"CASE left(zone, 1) WHEN 'Z' THEN CAST(0 AS bigint) WHEN '-' THEN -{offset} WHEN '+' THEN {offset} END"
-        return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({cut} OFFSET 0) AS cut OFFSET 0"
 
 
 DIALECT = PostgreSQL()

@@ -25,6 +25,11 @@ class Spark(Dialect):
         Kind.TEXT: ("string", "char", "varchar"),
         Kind.NULL: ("void",),
     }
+    samples: ClassVar = {
+        "DATE": "DATE '{day}'",
+        "TIMESTAMP_NTZ": "TIMESTAMP_NTZ '{micro}'",
+        "TIMESTAMP": "TIMESTAMP_LTZ '{micro}+00:00'",
+    }
     divide = "{} div {}"
     wall, instant = "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"
     materialized = ""
@@ -85,7 +90,7 @@ class Spark(Dialect):
             f"LATERAL VIEW explode(array({checked})) AS read"
         )
 
-    def failure(self, message: str, column: str) -> str:
+    def failure(self, message: str, column: str, value: str) -> str:
         return f"CAST(raise_error(concat({quote_text(message)}, left(CAST({column} AS STRING), 0))) AS BIGINT)"
 
 

@@ -55,6 +55,8 @@ class _Chdb:
         )
 
     def run(self, query: str) -> pa.Table:
+        # What a query leaves behind that failed, chdb puts before the result of the next one.
+        self._source.query("SELECT 1", "TSV")
         try:
             result = self._source.query(query, "ArrowStream")
         except (RuntimeError, UnicodeDecodeError) as error:  # what it says of an error may be no text
@@ -66,7 +68,7 @@ class _Chdb:
         return [tuple(row.values()) for row in self.run(query).to_pylist()]
 
     def server(self) -> str:
-        return str(self._ask("SELECT version()")[0][0])
+        return str(self._ask(self._dialect.version))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dpwindows.count.engines.sql import Relation
 from dpwindows.count.engines.sql_alchemy import SqlAlchemy, engine_of
 from dpwindows.count.events import EventColumns
 from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_name
-from dpwindows.count.query.relation import unreadable, unreadable_values
+from dpwindows.count.query.relation import unreadable
 from dpwindows.count.request import CountRequest
 from dpwindows.count.sources.database import translated
 from dpwindows.count.sources.names import chosen_table, require_columns
@@ -111,8 +111,6 @@ def _explain(error: BaseException | None, columns: EventColumns) -> InputError |
     message = str(error)
     if refusal := unreadable(message, columns):
         return refusal
-    if state in ("22007", "22008"):
-        return unreadable_values("time", columns)
     if state == "42501":
         needed = "USAGE on their schema" if "for schema" in message else "SELECT on the columns read"
         return InputError(f"the database refuses: {_first_line(message)}; the role needs {needed}")

@@ -83,8 +83,8 @@ class SqlAlchemy:
         return pa.Table.from_batches(batches, schema)
 
     def server(self) -> str:
-        """The version, as the database writes it."""
-        return str(self.ask("SELECT version()")[0][0])
+        """What the dialect asks for it."""
+        return str(self.ask(self._dialect.version))
 
 
 @contextmanager

@@ -53,19 +53,25 @@ class Column:
 class Dialect(ABC):
     """How one engine spells the little that is not standard SQL.
 
-    `name` is the engine's, and `kinds` says what its types can serve as, by their names in small letters. `divide` is
-    a pattern that divides two whole numbers of at least 0, rounding down, and `remainder` one for what is left then.
-    `wall` and `instant` stand before a literal of a time without and with an offset, and `materialized` before a common
-    table expression that is read more than once.
+    `name` is the engine's, and `kinds` says what its types can serve as, by their names in small letters, the first of
+    them the most usual. `samples` has a literal for each type of times, where a time stands in its place: {day},
+    {second} (from 1970 on), {micro} or {nano}. `divide` is a pattern that divides two whole numbers of at least 0,
+    rounding down, and `remainder` one for what is left then. `wall` and `instant` stand before a literal of a time
+    without and with an offset, and `materialized` before a common table expression that is read more than once. `fence`
+    ends a query whose expressions are worked out once a row, where an engine would put them in place of the columns
+    they make, over and over. `version` is a query for what decides how the engine reads all others, in one row.
     """
 
     name: str
     kinds: ClassVar[Mapping[Kind, tuple[str, ...]]]
+    samples: ClassVar[Mapping[str, str]]
     divide: str = "{} / {}"
     remainder: str = REMAINDER
     wall: str = "TIMESTAMP"
     instant: str = "TIMESTAMPTZ"
     materialized: str = "MATERIALIZED "
+    fence: str = ""
+    version: str = "SELECT version()"
 
     def column_of(self, type_name: str) -> Column:
         """What a column can serve as, by the engine's own name of its type, with or without parameters in brackets."""
@@ -99,10 +105,6 @@ class Dialect(ABC):
         rows = ", ".join(f"({literal}, {place})" for place, literal in enumerate(literals))
         return f"SELECT * FROM (VALUES {rows}) AS list(listed, place)"
 
-    def required(self, value: str, column: str, message: str) -> str:
-        """A bigint `value`, null where `column` is null; where only the value is, the query fails with this message."""
-        return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {self.failure(message, column)}) END"
-
     def statement(self, query: str) -> str:
         """A whole query as it is run, with the settings that its meaning depends on."""
         return query
@@ -113,14 +115,17 @@ class Dialect(ABC):
         `wall` is the time as microseconds since 1970-01-01T00:00 on its own clock, fractions cut after six digits, null
         where the text is not a time (TIME_TEXT); `ahead` its offset from UTC in microseconds, null where it has none.
         """
-        return text_times_sql(relation, self.matches("time", TIME_TEXT), self.divide, self.remainder)
+        return text_times_sql(relation, self.matches("time", TIME_TEXT), self.divide, self.remainder, self.fence)
 
-    def failure(self, message: str, column: str) -> str:
-        """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read.
+    def failure(self, message: str, column: str, value: str) -> str:
+        """A bigint expression that fails with this message wherever it is needed: a column is not null, and its value is.
 
-        Engines inside this process add the value (`shown`); those of a server do not, whose logs others read.
+        Some engines evaluate what a condition leaves out, so the condition stands here again, but for those that do
+        not. Engines inside this process add the text of the column (`shown`); those of a server do not, whose logs
+        others read.
         """
-        return f"CAST({quote_text(message)} || left(CAST({column} AS VARCHAR), 0) AS BIGINT)"
+        bad = f"{column} IS NOT NULL AND ({value}) IS NULL"
+        return f"CAST(CASE WHEN {bad} THEN {self.text_literal(message)} ELSE {self.text_literal('0')} END AS BIGINT)"
 
     def between(self, column: Column, low: datetime, high: datetime) -> str:
         """A condition that holds at least for the times of a column in [low, high), cheap enough to skip blocks."""

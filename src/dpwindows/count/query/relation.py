@@ -263,7 +263,8 @@ class EventQueries:
 
     def _or_fail(self, column: str, value: str, role: str) -> str:
         """`value`, null where the column is null; where only the value is, the query fails and says what it was."""
-        return self._dialect.required(value, column, _MARK + role)
+        failure = self._dialect.failure(_MARK + role, column, value)
+        return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {failure}) END"
 
 
 def counting_sql(

@@ -31,7 +31,7 @@ _NUMBERS = {name: f"part_{name}" for name in list(_PARTS)[:6]} | {
 }
 
 
-def text_times_sql(relation: str, is_time: str, divide: str, remainder: str) -> str:
+def text_times_sql(relation: str, is_time: str, divide: str, remainder: str, fence: str) -> str:
     """The relation of `Dialect.text_times`, where a condition says what text is a time; patterns as of a `Dialect`.
 
     A year has 365 days, and one more every 4 years, but for every 100, but for every 400. Here years begin with March,
@@ -55,6 +55,6 @@ def text_times_sql(relation: str, is_time: str, divide: str, remainder: str) -> 
     wall = f"({day}) * {DAY_US} + (({h} * 60 + {minute}) * 60 + {s}) * 1000000 + {divide.format(ns, 1000)}"
     offset = f"({zone_h} * 60 + {zone_m}) * 60000000"
     ahead = f"CASE WHEN part_zone = '' THEN NULL WHEN substr(part_zone, 1, 1) = '-' THEN -({offset}) ELSE {offset} END"
-    iso = f"SELECT *, CASE WHEN {is_time} THEN time END AS iso FROM ({relation}) AS texts"
-    numbers = f"SELECT *, {read} FROM (SELECT *, {cut} FROM ({iso}) AS isos) AS parts"
-    return f"SELECT *, CASE WHEN {exists} THEN {wall} END AS wall, {ahead} AS ahead FROM ({numbers}) AS numbers"
+    iso = f"SELECT *, CASE WHEN {is_time} THEN time END AS iso FROM ({relation}{fence}) AS texts"
+    numbers = f"SELECT *, {read} FROM (SELECT *, {cut} FROM ({iso}{fence}) AS isos{fence}) AS parts"
+    return f"SELECT *, CASE WHEN {exists} THEN {wall} END AS wall, {ahead} AS ahead FROM ({numbers}{fence}) AS numbers"

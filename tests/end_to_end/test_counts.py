@@ -11,6 +11,8 @@ import duckdb
 import pytest
 
 import dpwindows as dw
+from dpwindows.count.dialects import dialect_named
+from dpwindows.count.query.standalone import standalone_probe
 from dpwindows.ledger.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run
 
@@ -158,6 +160,12 @@ def test_counts_stand_in_place_of_a_log(
 def test_no_query_is_printed_for_what_cannot_be_counted(more: list[str], why: str) -> None:
     types = [] if "--types" in more else ["--types", "item=text,time=timestamp"]
     run("sql", *COLUMNS, *RANGE, *QUERY, "--dialect", "duckdb", *types, *more).must_refuse(why)
+
+
+@pytest.mark.parametrize("words", [["--probe", "--dialect", "duckdb"], ["--dialect", "duckdb", *COLUMNS, "--probe"]])
+def test_the_probe_needs_a_dialect_alone(words: list[str]) -> None:
+    assert run("sql", *words).must_work().out == standalone_probe(dialect_named("duckdb"))
+    run("sql", "--probe").must_refuse("Missing option '--dialect'")
 
 
 def test_the_query_is_there_for_programs_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,8 +20,39 @@ if TYPE_CHECKING:
     from dpwindows.count.events import EventColumns
 
 
+_PROBE = "dpwindows.probe"
+
+
+def _show_probe(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Print the probe and end, once it is known that it is asked for, and for which dialect."""
+    known = ctx.meta.setdefault(_PROBE, {})
+    known[option.name] = value
+    if known.get("probe") and known.get("dialect"):
+        from dpwindows.count.dialects import dialect_named
+        from dpwindows.count.query.standalone import standalone_probe
+
+        click.echo(standalone_probe(dialect_named(known["dialect"])), nl=False)
+        ctx.exit()
+    return value
+
+
 @click.command(cls=PlannedCommand, short_help="Print the counting query, to run by hand.")
-@click.option("--dialect", required=True, type=click.Choice(DIALECTS), help="How the database spells SQL.")
+@click.option(
+    "--dialect",
+    required=True,
+    type=click.Choice(DIALECTS),
+    is_eager=True,
+    callback=_show_probe,
+    help="How the database spells SQL.",
+)
+@click.option(
+    "--probe",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_probe,
+    help="Print the probe, and nothing else: what the database must make of literal rows. With --dialect alone.",
+)
 @click.option("--table", required=True, metavar="NAME", help="Table or view to count, as NAME or SCHEMA.NAME.")
 @table_options
 @click.option(
@@ -54,7 +85,8 @@ def sql(
 
     Run it as it is, save its whole result as CSV or Parquet, and release that with 'dpwindows release --counts FILE'
     and the same options. The result holds exact counts, protected by nothing. That they are exact is a promise of
-    yours then: dpwindows sees no more than whether they can be of some log.
+    yours then: dpwindows sees no more than whether they can be of some log. Where dpwindows has not counted in such a
+    database before, run what --probe prints first.
     """
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.dialects import dialect_named

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -26,10 +27,11 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count import counting
 from dpwindows.count.dialects import dialect_named
 from dpwindows.count.events import CountsFile, CsvLayout, EngineSettings, EventColumns
-from dpwindows.count.query.standalone import standalone_sql
+from dpwindows.count.query.standalone import standalone_probe, standalone_sql
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
 from dpwindows.errors import InputError
+from tests.count.engines import servers
 from tests.count.engines.logs import (
     LOGS,
     THRESHOLDS,
@@ -133,6 +135,21 @@ def test_what_spark_gives_by_hand_are_the_counts_of_the_engine(
     spark.sql(printed("spark", log, by_name)).write.parquet(str(tmp_path / "counts"))
     held = answers(by_name, CountsFile(tmp_path / "counts"))
     assert held == answers(asked, place.source)
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_the_probe_is_answered_by_hand_in_postgresql(server: servers.PostgreSQL) -> None:
+    """As by psql, which goes on after what fails."""
+    rows, failures = [], []
+    with server.connect() as connection:
+        for statement in standalone_probe(dialect_named("postgresql")).split(";\n\n")[:-1]:
+            try:
+                rows.append(connection.execute(statement.encode()).fetchall()[0])
+            except psycopg.Error as error:
+                failures.append(str(error))
+    assert len(rows) > 15
+    assert all(wanted == found > 0 and wrong is None for _, wanted, found, wrong in rows)
+    assert len(failures) == 4
 
 
 # --- groups and rules -------------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ import pytest
 from dpwindows.ask.groups import grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.dialects import DIALECTS, dialect_named
+from dpwindows.count.dialects.duckdb import DuckDB
 from dpwindows.count.events import EventColumns
-from dpwindows.count.query.standalone import made_for, standalone_sql
+from dpwindows.count.query.standalone import made_for, standalone_probe, standalone_sql
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
 from dpwindows.errors import InputError
@@ -97,3 +98,36 @@ def test_names_of_any_letters_leave_one_statement(dialect: str) -> None:
         ((*_, description),) = connection.execute(text).fetchall()
     assert json.loads(description) == json.loads(json.dumps(made_for(asked)))
     assert json.loads(description)["by"] == {"o'": ["x\\'y", '"', "--"]}
+
+
+def answered(text: str) -> tuple[list[tuple[str, int, int, str | None]], list[str]]:
+    """The rows that the statements of a probe give in DuckDB, and what those that fail say."""
+    rows, failures = [], []
+    with duckdb.connect() as connection:
+        for statement in duckdb.extract_statements(text):
+            try:
+                rows.append(connection.execute(statement).fetchall()[0])
+            except duckdb.Error as error:
+                failures.append(str(error))
+    return rows, failures
+
+
+def test_a_database_that_is_right_says_so_to_the_probe() -> None:
+    rows, failures = answered(standalone_probe(dialect_named("duckdb")))
+    assert len(rows) > 15
+    assert all(wanted == found > 0 and wrong is None for _, wanted, found, wrong in rows)
+    assert len(failures) == 4
+    assert all("dpwindows cannot read column" in failure for failure in failures)
+
+
+def test_a_mistake_is_seen_by_hand_too() -> None:
+    """Division with a fraction in place of that of whole numbers."""
+    mistaken = DuckDB()
+    mistaken.divide = "({}) / ({})"
+    rows, _ = answered(standalone_probe(mistaken))
+    wrong = {about: (wanted, found, first) for about, wanted, found, first in rows if wanted != found}
+    assert "numbers" in wrong
+    wanted, found, first = wrong["numbers"]
+    assert 0 < found < wanted
+    assert first is not None
+    assert " divided by " in first

@@ -92,7 +92,7 @@ def require_as_meant(opening: Opening, request: CountRequest, dialect: Dialect) 
     with opening(request, dialect) as executor:
         for probe in probes(dialect):
             try:
-                answer = executor.run(probe.sql)
+                answer = executor.run(dialect.statement(probe.sql))
             except (InputError, EngineError) as error:
                 raise _unfit(dialect, f"it fails on {probe.about}: {error}") from None
             found = dict(zip(answer["place"].to_pylist(), answer["found"].to_pylist(), strict=True))

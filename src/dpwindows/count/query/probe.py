@@ -38,7 +38,7 @@ class Probe:
 
 
 def probes(dialect: Dialect) -> Iterator[Probe]:
-    """All queries of the probe, as they are run."""
+    """All queries of the probe, each to be run as a statement of the dialect."""
     for about, (sql, rows) in (
         ("numbers", _numbers(dialect)),
         ("decimals", _decimals(dialect)),
@@ -49,7 +49,7 @@ def probes(dialect: Dialect) -> Iterator[Probe]:
         *((f"times of the type {name}", _typed_times(dialect, name)) for name in dialect.samples),
         *((f"a count of {scenario.about}", _count(dialect, scenario)) for scenario in _SCENARIOS),
     ):
-        yield Probe(about, dialect.statement(sql), tuple(rows))
+        yield Probe(about, sql, tuple(rows))
 
 
 def refused(dialect: Dialect) -> Iterator[tuple[str, str]]:

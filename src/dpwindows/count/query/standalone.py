@@ -15,6 +15,7 @@ from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.count.events import role_name
 from dpwindows.count.query.closing import closed_sql
 from dpwindows.count.query.dialect import Column, Dialect, Kind
+from dpwindows.count.query.probe import Probe, probes, refused
 from dpwindows.count.query.relation import counting_sql
 from dpwindows.count.request import CountRequest
 from dpwindows.errors import InputError, near
@@ -25,6 +26,10 @@ DESCRIPTION = "description"
 _HEAD = (
     "-- Written by dpwindows. Run it as it is, and save all of its result as CSV or Parquet, for\n"
     "-- 'dpwindows release --counts FILE'. The result holds exact counts: keep it as the log is kept.\n"
+)
+_PROBE_HEAD = (
+    "-- Written by dpwindows: what a database must make of rows that are given here. No table is read. Each statement\n"
+    "-- gives one row, in which found must be as many as wanted, and wrong be null; the last ones must fail.\n\n"
 )
 # What types are called wherever a database has no other meaning for the word.
 _PLAIN = {
@@ -57,6 +62,28 @@ def standalone_sql(dialect: Dialect, request: CountRequest, types: Mapping[str, 
         f"{DESCRIPTION}\nFROM ({closed}\n) AS closed"
     )
     return f"{_HEAD}{dialect.statement(query)}\n"
+
+
+def standalone_probe(dialect: Dialect) -> str:
+    """The probe, as statements that each give one row, and such as must fail: for whoever may run the query by hand."""
+    statements = [dialect.statement(_verdict_sql(dialect, probe)) for probe in probes(dialect)]
+    failing = [f"-- Must fail: a value that cannot be read ({what}).\n{query}" for what, query in refused(dialect)]
+    return _PROBE_HEAD + "".join(f"{statement};\n\n" for statement in [*statements, *failing])
+
+
+def _verdict_sql(dialect: Dialect, probe: Probe) -> str:
+    """How many answers of a probe must be right, how many are, and the first that is wrong, null for none."""
+    known = "\nUNION ALL ".join(
+        f"SELECT {place} AS place, CAST({'NULL' if value is None else value} AS BIGINT) AS wanted, "
+        f"{dialect.text_literal(about)} AS what"
+        for place, (about, value) in enumerate(probe.rows)
+    )
+    right = "asked.found = known.wanted OR (asked.place IS NOT NULL AND asked.found IS NULL AND known.wanted IS NULL)"
+    return (
+        f"SELECT {dialect.text_literal(probe.about)} AS about, {len(probe.rows)} AS wanted, "
+        f"sum(CASE WHEN {right} THEN 1 ELSE 0 END) AS found, min(CASE WHEN {right} THEN NULL ELSE what END) AS wrong\n"
+        f"FROM ({known}) AS known\nLEFT JOIN ({probe.sql}\n) AS asked ON asked.place = known.place"
+    )
 
 
 def made_for(request: CountRequest) -> dict[str, Any]:

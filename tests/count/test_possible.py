@@ -101,7 +101,7 @@ def rows_of(rows: list[tuple[Any, ...]]) -> list[tuple[Any, int, int]]:
     return [row[:3] for row in rows]
 
 
-@examples(250)
+@examples(150)
 @given(ROWS, st.sampled_from(list(GROUPINGS)), st.sampled_from(["every", "some", "occurrences", "steps", "two"]))
 def test_counts_of_a_log_are_possible(rows: list[tuple[Any, ...]], groups: str, wanted: str) -> None:
     chosen = None if wanted == "two" else GROUPINGS[groups]

@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 from typing import ClassVar
 
-from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_text
 
 _WIDE = ("UINT64", "INT128")
 _OVERFLOWS = ("distinct", "group_by", "join", "read", "result", "set", "sort", "timeout", "transfer")
@@ -74,7 +74,7 @@ class ClickHouse(Dialect):
         kind = "Int128" if column.type_name in _WIDE and role != "item" else kind
         return f"CAST({name} AS Nullable({kind}))" if kind else f"toNullable({name})"
 
-    def text_literal(self, text: str) -> str:
+    def literal(self, text: str) -> str:
         return quote_text(text.replace("\\", "\\\\"))
 
     def microseconds(self, column: Column, about: str) -> str:
@@ -101,7 +101,7 @@ class ClickHouse(Dialect):
         return f"match({text}, {quote_text(f'^({pattern})$')})"
 
     def number(self, text: str) -> str:
-        return f"toInt64OrNull(trim(BOTH ' \t\n\r' FROM {text}))"
+        return f"toInt64OrNull(trim(BOTH {quote_text(BLANKS)} FROM {text}))"
 
     def failure(self, message: str, column: str, value: str) -> str:
         return f"toInt64(throwIf({column} IS NOT NULL AND ({value}) IS NULL, {quote_text(message)}))"

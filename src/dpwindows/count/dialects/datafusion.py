@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_text
 
 _PER_SECOND = {"S": 1, "MS": 10**3, "US": 10**6, "NS": 10**9}
 
@@ -37,6 +37,7 @@ class DataFusion(Dialect):
         "timestamp[ns]": "arrow_cast('{nano}', 'Timestamp(Nanosecond, None)')",
     }
     materialized = ""
+    fence = f" LIMIT {2**63 - 1}"
 
     def column_of(self, type_name: str) -> Column:
         # What is listed in a dictionary is what it lists.
@@ -75,7 +76,7 @@ class DataFusion(Dialect):
         return f"regexp_like({text}, {quote_text(f'^({pattern})$')})"
 
     def number(self, text: str) -> str:
-        return f"TRY_CAST(btrim({text}, ' \t\n\r') AS BIGINT)"
+        return f"TRY_CAST(btrim({text}, {quote_text(BLANKS)}) AS BIGINT)"
 
     def whole(self, number: str) -> str:
         # What it rounds down is a floating-point number, and x % 1 it takes for 0 where x is never null.

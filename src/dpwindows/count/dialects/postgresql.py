@@ -54,9 +54,12 @@ class PostgreSQL(Dialect):
         # Infinity is its own floor; divided, it leaves NaN, which is not 0.
         return f"CASE WHEN {number} % 1 = 0 THEN {number} END"
 
-    def text_literal(self, text: str) -> str:
+    def literal(self, text: str) -> str:
         # Said outright: a server may be set to take a backslash in plain quotes for an escape.
-        return "CAST(E" + quote_text(text.replace("\\", "\\\\")) + ' AS text) COLLATE "C"'
+        return "E" + quote_text(text.replace("\\", "\\\\"))
+
+    def text_literal(self, text: str) -> str:
+        return f'CAST({self.literal(text)} AS text) COLLATE "C"'
 
 
 DIALECT = PostgreSQL()

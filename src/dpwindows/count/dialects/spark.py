@@ -31,7 +31,7 @@ class Spark(Dialect):
         "TIMESTAMP": "TIMESTAMP_LTZ '{micro}+00:00'",
     }
     divide = "{} div {}"
-    wall, instant = "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"
+    wall, instant = "TIMESTAMP_NTZ '{}'", "TIMESTAMP_LTZ '{}'"
     materialized = ""
 
     def column_of(self, type_name: str) -> Column:
@@ -63,7 +63,10 @@ class Spark(Dialect):
     def number(self, text: str) -> str:
         return f"try_cast({text} AS DECIMAL(38, 0))"
 
-    def text_literal(self, text: str) -> str:
+    def identifier(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def literal(self, text: str) -> str:
         # In a plain literal a backslash is an escape, or not, by the settings of the session.
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
 

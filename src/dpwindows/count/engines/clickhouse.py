@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpwindows.count.engines import sql_alchemy
 from dpwindows.count.engines.sql import Executor, Relation
 from dpwindows.count.events import EventColumns
-from dpwindows.count.query.dialect import Dialect, quote_text
+from dpwindows.count.query.dialect import Dialect
 from dpwindows.count.query.relation import unreadable
 from dpwindows.count.request import CountRequest
 from dpwindows.count.sources.database import module_roots
@@ -43,8 +43,8 @@ class _Chdb:
         pairs = [(database, name) for database, name, _ in tables]
         database, name = chosen_table(pairs, shown, table, "ClickHouse")
         held = self._ask(
-            f"SELECT name, type FROM system.columns WHERE database = {quote_text(database)} "
-            f"AND table = {self._dialect.text_literal(name)} ORDER BY position"
+            f"SELECT name, type FROM system.columns WHERE database = {self._dialect.literal(database)} "
+            f"AND table = {self._dialect.literal(name)} ORDER BY position"
         )
         require_columns(columns, [column for column, _ in held], f"table {name}")
         identifier, types = self._dialect.identifier, dict(held)

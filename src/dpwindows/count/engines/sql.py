@@ -1,8 +1,8 @@
 """Any SQL database: one text, spelled by its dialect, run by an executor; what comes back is the small table.
 
-An executor is what reaches the database: SQLAlchemy, or a client of its own. It knows nothing of what is counted. Before
-a database counts for the first time it is asked for what is known (`count.query.probe`), and is refused unless all of
-its answers are right. That it was is remembered here, in this process, for its version and settings.
+An executor is what reaches the database: SQLAlchemy, or a client of its own. It knows nothing of what is counted.
+Before a database counts for the first time it is asked for what is known (`count.query.probe`), and is refused unless
+all of its answers are right. That they were is remembered here, in this process, for its version and settings.
 """
 
 from __future__ import annotations

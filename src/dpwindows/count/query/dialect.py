@@ -19,7 +19,8 @@ from dpwindows.count.query.text_times import text_times_sql
 # Characters of a value that a message repeats, and where they stand in what an engine says.
 SHOWN = 80
 SHOWN_VALUE = re.compile("<<(.*?)>>", re.DOTALL)
-INTEGER_TEXT = "[ \t\n\r]*[+-]?[0-9]+[ \t\n\r]*"
+BLANKS = " \t\n\r"
+INTEGER_TEXT = f"[{BLANKS}]*[+-]?[0-9]+[{BLANKS}]*"
 # No offset has ever been as large as 18 hours, and engines differ in what they make of larger ones.
 _ZONE_TEXT = "Z|[+-](0[0-9]|1[0-7])(:[0-5][0-9])?"
 _CLOCK_TEXT = f"[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,9}})?)?({_ZONE_TEXT})?"
@@ -56,10 +57,11 @@ class Dialect(ABC):
     `name` is the engine's, and `kinds` says what its types can serve as, by their names in small letters, the first of
     them the most usual. `samples` has a literal for each type of times, where a time stands in its place: {day},
     {second} (from 1970 on), {micro} or {nano}. `divide` is a pattern that divides two whole numbers of at least 0,
-    rounding down, and `remainder` one for what is left then. `wall` and `instant` stand before a literal of a time
-    without and with an offset, and `materialized` before a common table expression that is read more than once. `fence`
-    ends a query whose expressions are worked out once a row, where an engine would put them in place of the columns
-    they make, over and over. `version` is a query for what decides how the engine reads all others, in one row.
+    rounding down, and `remainder` one for what is left then. `wall` and `instant` are patterns for a literal of a time
+    without and with an offset, and `materialized` stands before a common table expression that is read more than once.
+    `fence` ends a query whose expressions are worked out once a row, where an engine would put them in place of the
+    columns they make, over and over. `version` is a query for what decides how the engine reads all others, in one row.
+    `ranges` says whether there are window frames of numbers (RANGE BETWEEN 3 PRECEDING AND CURRENT ROW).
     """
 
     name: str
@@ -67,10 +69,11 @@ class Dialect(ABC):
     samples: ClassVar[Mapping[str, str]]
     divide: str = "{} / {}"
     remainder: str = REMAINDER
-    wall: str = "TIMESTAMP"
-    instant: str = "TIMESTAMPTZ"
+    wall: str = "TIMESTAMP '{}'"
+    instant: str = "TIMESTAMPTZ '{}'"
     materialized: str = "MATERIALIZED "
     fence: str = ""
+    ranges: bool = True
     version: str = "SELECT version()"
 
     def column_of(self, type_name: str) -> Column:
@@ -118,29 +121,34 @@ class Dialect(ABC):
         return text_times_sql(relation, self.matches("time", TIME_TEXT), self.divide, self.remainder, self.fence)
 
     def failure(self, message: str, column: str, value: str) -> str:
-        """A bigint expression that fails with this message wherever it is needed: a column is not null, and its value is.
+        """A bigint expression that fails with this message where a column is not null, and its bigint value is.
 
         Some engines evaluate what a condition leaves out, so the condition stands here again, but for those that do
         not. Engines inside this process add the text of the column (`shown`); those of a server do not, whose logs
         others read.
         """
         bad = f"{column} IS NOT NULL AND ({value}) IS NULL"
-        return f"CAST(CASE WHEN {bad} THEN {self.text_literal(message)} ELSE {self.text_literal('0')} END AS BIGINT)"
+        return f"CAST(CASE WHEN {bad} THEN {self.literal(message)} ELSE {self.literal('0')} END AS BIGINT)"
 
     def between(self, column: Column, low: datetime, high: datetime) -> str:
         """A condition that holds at least for the times of a column in [low, high), cheap enough to skip blocks."""
         if column.kind is Kind.DATE:
             return f"time >= DATE '{low.date()}' AND time < DATE '{high.date()}'"
-        name, zone = (self.instant, "+00:00") if column.kind is Kind.INSTANT else (self.wall, "")
-        return f"time >= {name} '{low}{zone}' AND time < {name} '{high}{zone}'"
+        literal, zone = (self.instant, "+00:00") if column.kind is Kind.INSTANT else (self.wall, "")
+        first, last = (literal.format(f"{time}{zone}") for time in (low, high))
+        return f"time >= {first} AND time < {last}"
 
     def exact(self, role: str, name: str, column: Column) -> str:
         """A column of a source such that two of its texts are equal only if their bytes are, whatever its collation."""
         return name
 
-    def text_literal(self, text: str) -> str:
-        """Text as a literal that is compared byte for byte with a text column of a source."""
+    def literal(self, text: str) -> str:
+        """Text as a literal."""
         return quote_text(text)
+
+    def text_literal(self, text: str) -> str:
+        """Text as a literal that is compared byte for byte with a text column of a source as `exact` gives it."""
+        return self.literal(text)
 
     def whole(self, number: str) -> str:
         """A DECIMAL as a whole number that compares with any other; null where it is none."""

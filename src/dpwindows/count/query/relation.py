@@ -276,6 +276,11 @@ def counting_sql(
         InputError: a column's type does not serve.
     """
     columns, wanted = request.columns, request.wanted
+    if columns.count is not None and not dialect.ranges and wanted.cap > 1:
+        raise InputError(
+            f"the engine {dialect.name} counts no rows that stand for several occurrences, for it has no window frames "
+            f"of numbers: leave --count out, and write a row for each occurrence, in a view for example"
+        )
     chosen = ", ".join(f"{dialect.exact(role, names[role], types[role])} AS {role}" for role in names)
     writer = EventQueries(dialect, columns, request.timeline, cap=wanted.cap)
     events = writer.events([(f"SELECT {chosen} FROM {relation}", types)])

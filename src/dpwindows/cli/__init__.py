@@ -21,6 +21,7 @@ from dpwindows.cli.ledger import ledger
 from dpwindows.cli.outcome import told, whole_run
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
+from dpwindows.cli.publish import publish
 from dpwindows.cli.release import release
 from dpwindows.cli.sql import sql
 from dpwindows.cli.statement import statement
@@ -56,6 +57,7 @@ for command in (
     sql,
     count,
     report,
+    publish,
     statement,
     stream,
     ledger,

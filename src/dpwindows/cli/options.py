@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
-from dpwindows.cli.screen import Command, budget_options, number_option
+from dpwindows.cli.screen import Command, budget_options, number_option, tell
 from dpwindows.cli.values import Asked, AskedCounts, layout_of, ledger_of
 from dpwindows.count.engines import ENGINES
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
+    from dpwindows.count.sources.batches import Batches
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
@@ -313,7 +314,23 @@ event_options = handing("columns", EventColumns, [_item_option, _time_option, ro
 table_options = handing("columns", EventColumns, [_item_option, _time_option, _value_options, _count_option])
 
 
-def refuse_inputs(output: Path | None, ledger: Ledger | None = None, **read: str | Path | None) -> None:
+def at_one_state(events: str, settings: EngineSettings) -> str | Batches:
+    """Events as they are from here on: of a table of a lake the state that it is in, which is shown.
+
+    Raises:
+        InputError: the table cannot be read.
+        EngineError: its catalogue or storage cannot be reached.
+    """
+    from dpwindows.count.sources.batches import in_batches
+
+    batches = in_batches(events) if settings.engine in (None, "duckdb") else None
+    if batches is None:
+        return events
+    tell(f"Reading {batches.version}.")
+    return batches
+
+
+def refuse_inputs(output: Path | None, ledger: Ledger | None = None, **read: str | Path | Batches | None) -> None:
     """Check that the output is no file that the command reads, its ledger among them; see `require_not_read`."""
     from dpwindows.release.outputs import require_not_read
 

@@ -142,9 +142,10 @@ class Plan(Planned):
         the same call on the same data returns the release that was stored.
 
         Args:
-            events: a path (file, glob, directory, DuckDB or SQLite database), data frame, Arrow table or DuckDB
-                relation; a database's connection address or SQLAlchemy engine; a Spark data frame or Spark session; or
-                `CountsFile(path)`, the result of the query that `sql` writes.
+            events: a path (file, glob, directory, DuckDB or SQLite database, folder of a Delta table), data frame,
+                Arrow table, dataset or stream, or DuckDB relation; `iceberg:CATALOG.NAMESPACE.TABLE`, or a table of
+                deltalake or pyiceberg; a database's connection address or SQLAlchemy engine; a Spark data frame or
+                Spark session; or `CountsFile(path)`, the result of the query that `sql` writes.
             item: name of the column that identifies items.
             time: name of the column that holds times.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.

@@ -63,9 +63,6 @@ class Spark(Dialect):
     def number(self, text: str) -> str:
         return f"try_cast({text} AS DECIMAL(38, 0))"
 
-    def identifier(self, name: str) -> str:
-        return "`" + name.replace("`", "``") + "`"
-
     def literal(self, text: str) -> str:
         # In a plain literal a backslash is an escape, or not, by the settings of the session.
         return f"CAST(X'{text.encode().hex()}' AS STRING)"

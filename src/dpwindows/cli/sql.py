@@ -99,8 +99,8 @@ def sql(
     request = CountRequest(None, replace(columns, grouping=grouping), timeline, wanted, table)
     if dialect not in RUN_HERE:
         tell(
-            f"Note: the query has been written for {dialect}, and never run there by its makers: run what --probe prints "
-            "first"
+            f"Note: the query has been written for {dialect}, and never run there by its makers: run what --probe "
+            "prints first"
         )
     query = standalone_sql(dialect_named(dialect), request, _types(types))
     if as_json:

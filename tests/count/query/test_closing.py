@@ -16,7 +16,7 @@ ROWS = [(1, 1, 1, 3), (1, 2, 1, -2), (1, 2, 2, 5), (2, 2, 1, 1), (2, 2, 1, 1)]
 def closed(rows: list[tuple[int, int, int, int]]) -> pa.Table:
     values = ", ".join(map(str, rows or [(0, 0, 0, 0)]))
     query = f"SELECT * FROM (VALUES {values}) AS rows(k, step, recency, delta) WHERE k > 0"
-    return duckdb.sql(closed_sql(query)).to_arrow_table()
+    return duckdb.connect().sql(closed_sql(query)).to_arrow_table()
 
 
 @pytest.mark.parametrize("rows", [ROWS, []])

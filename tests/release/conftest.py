@@ -11,7 +11,6 @@ import pytest
 from tests.lakes import configured
 from tests.release.destinations import Destination, InDelta, InDuckDB, InIceberg, InPostgreSQL
 
-
 if TYPE_CHECKING:
     from tests.count.engines.servers import PostgreSQL
 

@@ -200,7 +200,11 @@ def test_rows_are_on_disk_before_they_can_be_seen(destination: Destination, tmp_
     synced, own = set[Path](), {name: getattr(destinations, name) for name in ("sync_file", "sync_folder")}
 
     def noted(name: str) -> Any:
-        return lambda path: (own[name](path), synced.add(Path(path)))
+        def note(path: Path) -> None:
+            own[name](path)
+            synced.add(path)
+
+        return note
 
     def missing(table: str) -> set[Path]:
         top = next(path for path in tmp_path.rglob(table) if path.is_dir())

@@ -83,7 +83,7 @@ bench: $(READY) ## measure time and memory against exact counting
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 COMPILE = $(BIN)/uv pip compile --quiet --python $(BIN)/python --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-emit-index-url --no-emit-find-links --all-extras --group dev --group docs pyproject.toml
+	--no-header --no-emit-index-url --no-emit-find-links --all-extras --group dev --group clickhouse --group docs pyproject.toml
 
 lock: $(BIN)/python ## compile both locks anew (ARGS=--upgrade for the newest versions)
 	$(BIN)/python -m pip install --quiet uv

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -95,15 +96,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+@pytest.fixture(scope="session")
+def an_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """An engine that is made once, and what puts it into use for a while (`tests.count.one_engine`)."""
+    from tests.count import one_engine
+
+    with one_engine.shared() as in_use:
+        yield in_use
+
+
 @pytest.fixture(scope="module")
-def one_engine() -> Iterator[None]:
+def one_engine(an_engine: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
     """DuckDB reads events of this module's tests with one engine, in a connection of its own each time.
 
     Not for tests that read databases: these take from the engine what other sources need.
     """
-    from tests.count import one_engine
-
-    with one_engine.shared() as in_use, in_use():
+    with an_engine():
         yield
 
 

@@ -94,7 +94,7 @@ def test_the_kernel_trusts_nothing_but_what_is_asked() -> None:
 
 
 # From the text that is run to who runs it.
-PARTS_OF_COUNT = ("query", "sources", "engines")
+PARTS_OF_COUNT = ("query", "dialects", "sources", "engines")
 
 
 def test_the_parts_of_count_use_each_other_in_one_direction() -> None:
@@ -121,8 +121,9 @@ def test_every_file_of_the_kernel_has_tests_of_its_own() -> None:
     assert below <= wanted
 
 
-def test_the_query_is_text_only() -> None:
-    for path in (SOURCE / "count" / "query").glob("*.py"):
+def test_the_query_and_its_dialects_are_text_only() -> None:
+    paths = [*(SOURCE / "count" / "query").glob("*.py"), *(SOURCE / "count" / "dialects").glob("*.py")]
+    for path in paths:
         tree = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         roots = {node.module.split(".")[0] for node in tree if isinstance(node, ast.ImportFrom) and node.module}
         roots |= {alias.name.split(".")[0] for node in tree if isinstance(node, ast.Import) for alias in node.names}

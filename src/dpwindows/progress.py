@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -23,6 +25,12 @@ QUIET: ContextVar[bool] = ContextVar("dpwindows_quiet", default=False)
 def watched() -> bool:
     """Whether a person looks at standard error, and wants to be told."""
     return not QUIET.get() and sys.stderr.isatty()
+
+
+def tell(text: str) -> None:
+    """Say something about what is done."""
+    if not QUIET.get():
+        click.echo(text, err=True)
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from dpwindows.audit.probe import probe
 from dpwindows.audit.search import search
 from dpwindows.audit.statistic import log_ratio
 from dpwindows.count.query import groups, relation
+from dpwindows.count.query.dialect import Dialect
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -233,8 +234,8 @@ def test_a_limit_that_the_engine_does_not_keep_is_found(monkeypatch: pytest.Monk
     )
     places = groups.places_sql
 
-    def one_more(coded: str, by: Grouping, span: int) -> str:
-        return places(coded, structs.replace(by, max_groups=2), span)
+    def one_more(dialect: Dialect, coded: str, by: Grouping, span: int) -> str:
+        return places(dialect, coded, structs.replace(by, max_groups=2), span)
 
     monkeypatch.setattr(relation, "places_sql", one_more)
     in_two_groups = Pair((0,) * 9, (1, 1, 0) + (0,) * 6)

@@ -6,6 +6,7 @@ Tests that need a server carry the mark `xdist_group` with its name: they go to 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,6 +26,14 @@ def server(cluster: servers.PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> serv
     """The server, with the password of its roles in the environment."""
     monkeypatch.setenv("PGPASSWORD", cluster.password)
     return cluster
+
+
+@pytest.fixture(scope="package")
+def clickhouse() -> Iterator[Any]:
+    """A session of ClickHouse inside this process."""
+    session = pytest.importorskip("chdb.session", reason="chdb is not installed: it is in the group clickhouse")
+    with session.Session() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="package")

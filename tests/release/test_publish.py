@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -199,12 +200,12 @@ def test_rows_are_on_disk_before_they_can_be_seen(destination: Destination, tmp_
     """With all files of their table, and the folders that name them; then so is the row that commits them."""
     synced, own = set[Path](), {name: getattr(destinations, name) for name in ("sync_file", "sync_folder")}
 
-    def noted(name: str) -> Any:
-        def note(path: Path) -> None:
+    def noted(name: str) -> Callable[[Path], None]:
+        def sync(path: Path) -> None:
             own[name](path)
-            synced.add(path)
+            synced.add(Path(path))
 
-        return note
+        return sync
 
     def missing(table: str) -> set[Path]:
         top = next(path for path in tmp_path.rglob(table) if path.is_dir())

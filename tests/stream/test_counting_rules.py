@@ -16,8 +16,6 @@ from dpwindows.stream.stream import Stream
 from tests.brute_force import first_occurrences, once_a_step, rolling, rolling_in_first_runs
 from tests.stream.streams import STEP, Event, mechanism_of, new_stream, plan_of, require_exact, spied, table_of
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 
 def random_log(seed: int, steps: int) -> list[Event]:
     rng = random.Random(seed)

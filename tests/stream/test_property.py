@@ -25,8 +25,6 @@ from dpwindows.stream.stream import Stream
 from tests.search import examples
 from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 PLANS = (
     ("rolling:2", "any:3", "cumulative"),
     ("rolling:3",),

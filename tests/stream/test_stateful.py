@@ -34,8 +34,6 @@ from tests.ledger.requests import request
 from tests.search import examples
 from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, table_of
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 WINDOWS = ("rolling:2", "cumulative")
 TOTAL, SPENT_BY_STREAM = Fraction(2), Fraction(1)
 MOST_FILES = 3

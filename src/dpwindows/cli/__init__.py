@@ -23,6 +23,7 @@ from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
 from dpwindows.cli.publish import publish
 from dpwindows.cli.release import release
+from dpwindows.cli.sql import sql
 from dpwindows.cli.statement import statement
 from dpwindows.cli.stream import stream
 from dpwindows.cli.theory import theory
@@ -53,6 +54,7 @@ for command in (
     plan,
     check,
     release,
+    sql,
     count,
     report,
     publish,

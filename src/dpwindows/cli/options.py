@@ -13,7 +13,7 @@ import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.cli.screen import Command, budget_options, number_option, tell
-from dpwindows.cli.values import Asked, layout_of, ledger_of
+from dpwindows.cli.values import Asked, AskedCounts, layout_of, ledger_of
 from dpwindows.count.engines import ENGINES
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
@@ -211,6 +211,7 @@ _max_draws_option = number_option(
     "Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
 )
 
+counts_options = handing("asked", AskedCounts, [query_options, group_options])
 planned_options = handing("asked", Asked, [query_options, group_options, privacy_options])
 planned_options_with_draws = handing("asked", Asked, [query_options, group_options, privacy_options, _max_draws_option])
 
@@ -284,7 +285,7 @@ _layout_options = handing(
     ],
 )
 
-row_options = stack(
+_value_options = stack(
     [
         click.option(
             "--time-format",
@@ -298,22 +299,19 @@ row_options = stack(
             help="Items are the whole numbers that values such as 13085.0 stand for; rows whose item is none are "
             "ignored.",
         ),
-        _layout_options,
-        click.option(
-            "--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row."
-        ),
     ]
 )
-
-event_options = handing(
-    "columns",
-    EventColumns,
-    [
-        click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items."),
-        click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer."),
-        row_options,
-    ],
+_count_option = click.option(
+    "--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row."
 )
+_item_option = click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
+_time_option = click.option(
+    "--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer."
+)
+
+row_options = stack([_value_options, _layout_options, _count_option])
+event_options = handing("columns", EventColumns, [_item_option, _time_option, row_options])
+table_options = handing("columns", EventColumns, [_item_option, _time_option, _value_options, _count_option])
 
 
 def at_one_state(events: str, settings: EngineSettings) -> str | Batches:

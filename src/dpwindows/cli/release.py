@@ -37,9 +37,12 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=PlannedCommand)
-@click.argument("events")
+@click.argument("events", required=False)
 @event_options
 @click.option("--table", metavar="NAME", help="Table of a database, or sheet of a workbook, to read.")
+@click.option(
+    "--counts", metavar="FILE", help="In place of EVENTS: the result of the query that 'dpwindows sql' prints."
+)
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
 @click.option("--end", required=True, help="End of the range, exclusive.")
 @step_option
@@ -54,9 +57,10 @@ if TYPE_CHECKING:
 @click.option("--check-first", is_flag=True, help="Look at the log first, and ask if something looks wrong.")
 @json_option
 def release(
-    events: str,
+    events: str | None,
     columns: EventColumns,
     table: str | None,
+    counts: str | None,
     settings: EngineSettings,
     ledger: Ledger | None,
     *,
@@ -86,24 +90,35 @@ def release(
     With --check-first the log is read as by 'dpwindows check' before anything is spent. If something looks like a
     mistake, such as a range in another year or a group that does not occur, you are asked whether to go on. Where there
     is no terminal to ask on, it ends with exit code 2, and nothing is spent or written.
+
+    With --counts FILE, and no EVENTS, the counts are those that a database gave for the query of 'dpwindows sql': CSV
+    or Parquet. Give the options that the query was printed with.
     """
     from dpwindows.ask.timeline import Timeline
+    from dpwindows.count.events import CountsFile
     from dpwindows.count.sample import remark_on_zones
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
-    source = at_one_state(events, settings)
-    refuse_inputs(output, ledger, events=source, plan_file=plan_file, password_file=settings.password_file)
+    if events is None or counts is not None:
+        if counts is None or events is not None:
+            raise InputError(
+                "give either EVENTS, the log that is counted, or --counts FILE, counts that were made of it"
+            )
+        if check_first:
+            raise InputError("--check-first looks at a log, and --counts FILE holds none: leave one of them out")
+    source = None if events is None else at_one_state(events, settings)
+    refuse_inputs(output, ledger, events=source or counts, plan_file=plan_file, password_file=settings.password_file)
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     planned = build_plan(timeline, asked)
     say_notes(planned)
-    if check_first:
+    if check_first and source is not None:
         _look_first(source, replace(columns, grouping=planned.grouping), timeline, table, settings)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claim_output(output, force=force):
         outcome = run_plan(
             planned,
-            source,
+            CountsFile(counts) if counts is not None else source,
             columns,
             table=table,
             settings=settings,
@@ -135,7 +150,11 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    zone = None if timeline.is_integer or zone_is_given() else remark_on_zones(source, columns, table, settings)
+    zone = (
+        None
+        if source is None or timeline.is_integer or zone_is_given()
+        else remark_on_zones(source, columns, table=table, settings=settings)
+    )
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from dpwindows.progress import QUIET
+from dpwindows.progress import tell as tell
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,12 +44,6 @@ def budget_options(*said: str) -> Callable[[Command], Command]:
         return command
 
     return decorate
-
-
-def tell(text: str) -> None:
-    """Say something about what is done."""
-    if not QUIET.get():
-        click.echo(text, err=True)
 
 
 def show_json(values: dict[str, Any]) -> None:

@@ -125,10 +125,11 @@ def check_events(source: str, options: LogOptions, settings: EngineSettings | No
     sample = sample_of(opened, options.layout, options.table)
     columns, guessed, evidence, integer = _guessed_reading(opened, sample, options, settings)
     timeline = _timeline(options, integer=integer)
-    found = examine(opened, columns, timeline, integer=integer, table=options.table, settings=settings)
+    read: dict[str, Any] = {"table": options.table, "settings": settings, "sample": sample}
+    found = examine(opened, columns, timeline, integer=integer, **read)
     step, notes = options.step or _suitable_step(found.look), found.notes
     asked = options.time_zone is None and not integer
-    if asked and (unzoned := remark_on_zones(opened, columns, options.table, settings)):
+    if asked and (unzoned := remark_on_zones(opened, columns, **read)):
         notes = (unzoned, *notes)
         options = replace(options, time_zone="UTC")
     command = _command(source, columns, options, step)
@@ -144,8 +145,11 @@ def examine(
     integer: bool = False,
     table: str | None = None,
     settings: EngineSettings | None = None,
+    sample: Sample | None = None,
 ) -> Findings:
     """What a log holds as a release reads it, with nothing guessed, and what to think of it.
+
+    `sample` are its first rows, where they were read before.
 
     Raises:
         InputError: it cannot be read at all or cannot be read twice, or a column is not there.
@@ -154,7 +158,7 @@ def examine(
     settings = settings or EngineSettings()
     _require_files(source, settings)
     seen = look(source, columns, timeline, integer=integer, table=table, settings=settings)
-    sample = sample_of(source, columns.layout, table)
+    sample = sample or sample_of(source, columns.layout, table)
     times = sample.values.get(columns.time, [])
     formats = formats_of(times, sample.kinds.get(columns.time, Kind.TEXT))
     problems = tuple(_problems(seen, columns, timeline, formats))

@@ -15,7 +15,8 @@ import duckdb
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import from_microseconds
-from dpwindows.count.engines.duckdb import _DuckDB, private_engine, progress_bar, running
+from dpwindows.count.dialects.duckdb import DuckDB
+from dpwindows.count.engines.duckdb import private_engine, progress_bar, running
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import SHOWN, Column, Kind, quote_text
 from dpwindows.count.query.groups import listed_values
@@ -102,10 +103,10 @@ class Look:
         return length // timedelta(microseconds=1)
 
 
-class _Lenient(_DuckDB):
+class _Lenient(DuckDB):
     """What cannot be read is null, and no failure."""
 
-    def failure(self, message: str, column: str) -> str:
+    def failure(self, message: str, column: str, value: str) -> str:
         return "CAST(NULL AS BIGINT)"
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import duckdb
 
+from dpwindows.count.dialects.duckdb import DIALECT
 from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
@@ -26,7 +27,7 @@ from dpwindows.count.query.dialect import Kind, quote_name
 from dpwindows.count.sources.batches import Batches
 from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
-from dpwindows.count.sources.duckdb import column_of, database_table, file_list
+from dpwindows.count.sources.duckdb import database_table, file_list
 from dpwindows.count.sources.excel import sheet_rows
 from dpwindows.count.sources.files import files_of, first_text, kind_of, text_of
 from dpwindows.count.sources.json_lines import objects_of
@@ -99,7 +100,7 @@ def _first_rows(connection: duckdb.DuckDBPyConnection, relation: str, known: dic
     """The first rows of a relation; some kinds of columns may be known better than by their types."""
     described = connection.sql(f"SELECT * FROM {relation}")
     kinds = {
-        name: known.get(name, column_of(kind.id).kind)
+        name: known.get(name, DIALECT.column_of(kind.id).kind)
         for name, kind in zip(described.columns, described.types, strict=True)
     }
     texts = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in kinds)
@@ -180,17 +181,23 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def remark_on_zones(
-    source: str | Batches, columns: EventColumns, table: str | None, settings: EngineSettings
+    source: str | Batches,
+    columns: EventColumns,
+    *,
+    table: str | None,
+    settings: EngineSettings,
+    sample: Sample | None = None,
 ) -> str | None:
     """What to say where times were read in UTC because neither they nor the operator name a zone; else None.
 
-    Dates carry no zone and need none. A source that is not read here, or not at all, is left to whoever reads it.
+    `sample` are the first rows of the source, where they were read before. Dates carry no zone and need none. A source
+    that is not read here, or not at all, is left to whoever reads it.
     """
     with suppress(InputError, EngineError, OSError, KeyError):
         here = engine_name(source, settings) == "duckdb"
         # What is read from a pipe is gone.
         there = isinstance(source, Batches) or database_of(source) or all(file.is_file() for file in files_of(source))
-        if here and there and _are_naive(source, columns, table):
+        if here and there and _are_naive(source, columns, table, sample):
             return (
                 f"times in the column {columns.time!r} carry no zone and are read as UTC: if they are local, name "
                 f"their zone with --time-zone"
@@ -198,11 +205,11 @@ def remark_on_zones(
     return None
 
 
-def _are_naive(source: str | Batches, columns: EventColumns, table: str | None) -> bool:
+def _are_naive(source: str | Batches, columns: EventColumns, table: str | None, sample: Sample | None) -> bool:
     pattern = columns.time_format
     if pattern is not None:
         return pattern not in EPOCHS and has_clock(pattern) and not has_offset(pattern)
-    sample = sample_of(source, columns.layout, table)
+    sample = sample or sample_of(source, columns.layout, table)
     texts = [text for text in sample.values[columns.time] if text is not None]
     unzoned = any(_CLOCK.search(text) and not _ZONED.search(text) for text in texts)
     return sample.kinds[columns.time] is Kind.WALL or (sample.kinds[columns.time] is Kind.TEXT and unzoned)

@@ -306,8 +306,10 @@ class Release:
     @property
     def remarks(self) -> list[str]:
         """What is to be said of the numbers beside their errors, one sentence each."""
+        handed_over = self.metadata.get("exact_counts") is not None
         loss = [] if self.loss is None else [f"{self.loss.what}, which were counted in part: {self.loss}"]
-        return [*loss, *remarks(self.table, self.metadata)]
+        counts = ["the exact counts were handed over as a file, and are taken as they are"] * handed_over
+        return [*counts, *loss, *remarks(self.table, self.metadata)]
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)

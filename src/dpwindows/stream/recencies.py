@@ -38,6 +38,7 @@ from typing import NamedTuple, Protocol
 
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.queries import OCCURRENCES
+from dpwindows.count.dialects.duckdb import DIALECT
 from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.count.query.groups import levels_sql
 from dpwindows.count.query.wanted import MOST_IN_A_ROW
@@ -197,7 +198,7 @@ class Shape:
             f"FROM ({occurrences}) AS happened LEFT JOIN ({in_groups}) AS own ON own.item = happened.item "
             "GROUP BY happened.item, total, happened.cell"
         )
-        return levels_sql(coded, self.grouping, "item, total")
+        return levels_sql(DIALECT, coded, self.grouping, "item, total")
 
     @staticmethod
     def _shifted(j: int, step: int) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import datafusion
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -147,6 +148,32 @@ def in_spark(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) ->
     return Place(directory / "log.parquet", None, EngineSettings(engine="spark"))
 
 
+def in_clickhouse(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -> Place:
+    """A table of ClickHouse; times without a zone, which it has not, as text."""
+    session = request.getfixturevalue("clickhouse")
+
+    def kind(field: pa.Field) -> str:
+        shown = {"int64": "Int64", "date32[day]": "Date32", "string": "String"}.get(str(field.type), "Decimal(38, 9)")
+        shown = "DateTime64(6, 'Australia/Lord_Howe')" if pa.types.is_timestamp(field.type) else shown
+        return f"{field.name} {'LowCardinality(Nullable(String))' if shown == 'String' else f'Nullable({shown})'}"
+
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is None:
+            texts = [None if time is None else time.isoformat() for time in rows[field.name].to_pylist()]
+            rows = rows.set_column(place, field.name, pa.array(texts))
+    pq.write_table(rows, directory / "put.parquet")
+    session.query("DROP TABLE IF EXISTS put")
+    session.query(f"CREATE TABLE put ({', '.join(map(kind, rows.schema))}) ENGINE = MergeTree ORDER BY tuple()")
+    session.query(f"INSERT INTO put SELECT * FROM file('{directory / 'put.parquet'}', Parquet)")
+    return Place(session, "put")
+
+
+def in_datafusion(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -> Place:
+    session = datafusion.SessionContext()
+    session.from_arrow(rows, "put")
+    return Place(session, "put")
+
+
 def _plain(rows: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
@@ -154,9 +181,11 @@ def _plain(rows: pa.Table) -> list[tuple[Any, ...]]:
 ENGINES = [
     *(pytest.param(put, id=put.__name__) for put in (in_duckdb, in_duckdb_table, in_sqlite)),
     pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
+    pytest.param(in_clickhouse, id="clickhouse", marks=pytest.mark.xdist_group("clickhouse")),
+    pytest.param(in_datafusion, id="datafusion"),
     pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),
 ]
-"""The parameters of a test that runs with a log put into a DuckDB frame and table, SQLite, PostgreSQL and Spark."""
+"""The parameters of a test that runs with a log put into every place that an engine of the tests reads."""
 
 
 def step_of(timeline: Timeline, time: datetime | date | Decimal | int | str) -> int | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import datafusion
 import duckdb
-import psycopg
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dpwindows.count.engines.duckdb import _DuckDB
-from dpwindows.count.engines.postgresql import _PostgreSQL
-from dpwindows.count.engines.spark import _Spark
+from dpwindows.count.dialects import dialect_named
 from dpwindows.count.query.dialect import quote_text
 from tests.count.engines.servers import PostgreSQL
 
@@ -69,30 +69,42 @@ def texts(kept: list[str]) -> str:
 
 
 def test_duckdb() -> None:
-    relation = _DuckDB().text_times(texts([*READ, *REFUSED]))
+    relation = dialect_named("duckdb").text_times(texts([*READ, *REFUSED]))
     rows = duckdb.connect().sql(f"SELECT time, wall, ahead FROM ({relation})").fetchall()
     check({time: (wall, ahead) for time, wall, ahead in rows})
 
 
 @pytest.mark.xdist_group("postgresql")
 def test_postgresql(server: PostgreSQL) -> None:
-    """A day that is not in the calendar fails on the server; one query a text finds out which ones do."""
-    found: Found = {}
+    relation = dialect_named("postgresql").text_times(texts([*READ, *REFUSED]))
     with server.connect() as connection:
-        for text in [*READ, *REFUSED]:
-            relation = _PostgreSQL().text_times(f'SELECT CAST({quote_text(text)} AS text) COLLATE "C" AS time')
-            try:
-                found[text] = connection.execute(f"SELECT wall, ahead FROM ({relation}) AS times").fetchall()[0]
-            except psycopg.errors.DatetimeFieldOverflow:
-                found[text] = (None, None)
-    check(found)
+        rows = connection.execute(f"SELECT time, wall, ahead FROM ({relation}) AS times".encode()).fetchall()
+    check({time: (wall, ahead) for time, wall, ahead in rows})
+
+
+@pytest.mark.xdist_group("clickhouse")
+def test_clickhouse(clickhouse: Any) -> None:
+    listed = " UNION ALL ".join(
+        f"SELECT CAST({quote_text(text)} AS Nullable(String)) AS time" for text in [*READ, *REFUSED]
+    )
+    dialect = dialect_named("clickhouse")
+    query = dialect.statement(f"SELECT time, wall, ahead FROM ({dialect.text_times(listed)})")
+    with pa.ipc.open_stream(clickhouse.query(query, "ArrowStream").bytes()) as stream:
+        rows = stream.read_all().to_pylist()
+    check({row["time"]: (row["wall"], row["ahead"]) for row in rows})
+
+
+def test_datafusion() -> None:
+    query = f"SELECT time, wall, ahead FROM ({dialect_named('datafusion').text_times(texts([*READ, *REFUSED]))})"
+    rows = datafusion.SessionContext().sql(query).to_arrow_table().to_pylist()
+    check({row["time"]: (row["wall"], row["ahead"]) for row in rows})
 
 
 @pytest.mark.xdist_group("spark")
 def test_spark(spark: SparkSession) -> None:
     kept = [*READ, *REFUSED]
     spark.createDataFrame([(text,) for text in kept], "time string").createOrReplaceTempView("texts")
-    query = f"SELECT time, wall, ahead FROM ({_Spark().text_times('SELECT time FROM texts')})"
+    query = f"SELECT time, wall, ahead FROM ({dialect_named('spark').text_times('SELECT time FROM texts')})"
     rows = spark.sql(query).toArrow().to_pylist()
     check({row["time"]: (row["wall"], row["ahead"]) for row in rows})
 

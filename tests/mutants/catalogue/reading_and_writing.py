@@ -59,7 +59,7 @@ MUTANTS = [
     ),
     Mutant(
         "Texts that differ in case are one item in one step and two in another: one event moves the answers of both.",
-        "count/sources/duckdb.py",
+        "count/dialects/duckdb.py",
         """AS VARCHAR) COLLATE "binary"'""",
         "AS VARCHAR)'",
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",
@@ -122,21 +122,21 @@ MUTANTS = [
     ),
     Mutant(
         "A floating-point id or time with a fraction becomes the whole number below it, and two items one.",
-        "count/engines/duckdb.py",
+        "count/dialects/duckdb.py",
         " AND floor({number}) = {number} THEN",
         " THEN",
         f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
     ),
     Mutant(
         "A floating-point id beyond 2^53 becomes one of the whole numbers that it may stand for.",
-        "count/engines/duckdb.py",
+        "count/dialects/duckdb.py",
         'within = f"{number} > -{beyond} AND {number} < {beyond}"',
         'within = f"{number} > -9e18 AND {number} < 9e18"',
         f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
     ),
     Mutant(
         "Whether an id is exact depends on how the ids of other rows are written.",
-        "count/engines/duckdb.py",
+        "count/dialects/duckdb.py",
         "exact = f\"contains(item, '.') AND NOT",
         "exact = f\"bool_or(contains(item, '.')) OVER () AND NOT",
         f"{ITEMS}test_every_text_by_itself",

@@ -10,98 +10,28 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 
 import duckdb
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.dialects.duckdb import DIALECT, WIDER_THAN_BIGINT
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
+from dpwindows.count.query.dialect import Kind, such_as
 from dpwindows.count.query.recency import Occurrences
 from dpwindows.count.query.relation import EventQueries, unreadable
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.sources.duckdb import INT96, Part, find_parts, translated
+from dpwindows.count.sources.duckdb import Part, find_parts, translated
 from dpwindows.count.sources.files import require_one_type
 from dpwindows.count.sources.json_lines import unreadable_field
 from dpwindows.count.sources.places import place_of, place_of_line, place_of_no_object
-from dpwindows.count.time_formats import has_offset
 from dpwindows.errors import EngineError, InputError
 from dpwindows.progress import show_progress, watched
 
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
-_WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
 _DISK = ("No space left", "File too large", "Disk quota", "lock on file", "Permission denied", "Input/output error")
-
-
-class _DuckDB(Dialect):
-    """DuckDB's spelling; a column's `type_name` is the engine's identifier of its type in capitals."""
-
-    name = "duckdb"
-    divide = "//"
-
-    def microseconds(self, column: Column, about: str) -> str:
-        if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
-            # The engine's own division rounds towards zero.
-            return "(epoch_ns(time) - ((epoch_ns(time) % 1000) + 1000) % 1000) // 1000"
-        return "epoch_us(time)" if column.kind is Kind.INSTANT else "epoch_us(TRY_CAST(time AS TIMESTAMP))"
-
-    def between(self, column: Column, low: datetime, high: datetime) -> str:
-        if column.type_name not in ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"):
-            return "TRUE"
-        return super().between(Column(Kind.WALL, "TIMESTAMP") if column == INT96 else column, low, high)
-
-    def matches(self, text: str, pattern: str) -> str:
-        return f"regexp_full_match({text}, {quote_text(pattern)})"
-
-    def number(self, text: str) -> str:
-        return f"TRY_CAST(trim({text}) AS HUGEINT)"
-
-    def whole(self, number: str) -> str:
-        # A decimal of 38 digits has no room for what it is compared with, a HUGEINT has.
-        return f"CAST({super().whole(number)} AS HUGEINT)"
-
-    def text_times(self, relation: str) -> str:
-        """The engine's own reader, which takes half the time and cuts fractions as well."""
-        # Beyond the date come the hours, with a colon; a sign or a Z after it is an offset.
-        zoned = "regexp_matches(time, ':.*(Z|[+-])')"
-        instant, local = (f"epoch_us(TRY_CAST(time AS {name}))" for name in ("TIMESTAMPTZ", "TIMESTAMP"))
-        read = f"CASE WHEN {zoned} THEN {instant} ELSE {local} END"
-        wall = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
-        return f"SELECT *, {wall} AS wall, CASE WHEN {zoned} THEN 0 END AS ahead FROM ({relation}) AS texts"
-
-    def whole_float(self, number: str, beyond: int) -> str:
-        within = f"{number} > -{beyond} AND {number} < {beyond}"
-        return f"CASE WHEN {within} AND floor({number}) = {number} THEN CAST({number} AS BIGINT) END"
-
-    def whole_items(self, column: Column, beyond: int) -> str | None:
-        """All as BIGINT, so that files of several types go together, but for integers that may not fit."""
-        match column.kind:
-            case Kind.INTEGER if column.type_name.lower() not in _WIDER_THAN_BIGINT:
-                return "CAST(item AS BIGINT)"
-            case Kind.FLOAT:
-                return self.whole_float("item", beyond)
-            case Kind.DECIMAL:
-                return "CASE WHEN floor(item) = ceil(item) THEN TRY_CAST(floor(item) AS BIGINT) END"
-            case Kind.TEXT:
-                number = "TRY_CAST(regexp_extract(item, '[+-]?[0-9]+') AS BIGINT)"
-                exact = f"contains(item, '.') AND NOT {number} BETWEEN {1 - beyond} AND {beyond - 1}"
-                pattern = "[ \t\n\r]*[+-]?[0-9]+([.]0*)?[ \t\n\r]*"
-                return f"CASE WHEN {exact} THEN NULL WHEN {self.matches('item', pattern)} THEN {number} END"
-            case _:
-                return super().whole_items(column, beyond)
-
-    def patterned_times(self, relation: str, pattern: str) -> str:
-        """The engine's own reader, which takes words such as epoch for times too: a time has a digit in it."""
-        read = f"epoch_us(try_strptime(CAST(time AS VARCHAR), {quote_text(pattern)}))"
-        wall = f"CASE WHEN regexp_matches(CAST(time AS VARCHAR), '[0-9]') THEN {read} END"
-        ahead = "CAST(0 AS BIGINT)" if has_offset(pattern) else "CAST(NULL AS BIGINT)"
-        return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({relation}) AS texts"
-
-    def failure(self, message: str, column: str) -> str:
-        return f"CAST(error({quote_text(message)} || {shown(f'CAST({column} AS VARCHAR)')}) AS BIGINT)"
 
 
 @dataclass(frozen=True)
@@ -136,7 +66,7 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
     all_events = Occurrences(f"({events.sql})", events.weighted)
     # What can be read only once leaves no second try.
     if events.rereadable and wanted.rule.max_runs is None and not wanted.loss:
-        counted, span, reach = wanted.occurrences(all_events), wanted.span, wanted.reach
+        counted, span, reach = wanted.occurrences(all_events, DIALECT), wanted.span, wanted.reach
         query = in_order_sql(counted, wanted.thresholds, hashed=events.hashed, span=span, reach=reach)
         if query is not None:
             try:
@@ -144,7 +74,7 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
             except duckdb.Error as error:
                 if not is_out_of_order(error):
                     raise
-    return events.connection.sql(wanted.sql(all_events)).to_arrow_table()
+    return events.connection.sql(wanted.sql(all_events, DIALECT)).to_arrow_table()
 
 
 @contextmanager
@@ -172,7 +102,7 @@ def open_events(
         parts = find_parts(connection, source, columns, table)
         kinds = {_items_of(part, columns) for part in parts if part.types["item"].kind is not Kind.NULL}
         require_one_type(columns, "item", kinds)
-        writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
+        writer = EventQueries(DIALECT, columns, timeline, cap=cap, later=later)
         query = writer.events((part.sql, part.types) for part in parts)
         with running(columns, source):
             yield EventRelation(
@@ -186,7 +116,7 @@ def open_events(
 
 def _items_of(part: Part, columns: EventColumns) -> str:
     """The type that the items of a part come to be of, which is that of all other parts."""
-    wide = part.types["item"].type_name.lower() in _WIDER_THAN_BIGINT
+    wide = part.types["item"].type_name.lower() in WIDER_THAN_BIGINT
     return part.of if columns.item_type is None or wide else "bigint"
 
 

@@ -8,39 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_name, quote_text
-from dpwindows.count.query.relation import counting_sql, unreadable, unreadable_values
+from dpwindows.count.engines.sql import Relation
+from dpwindows.count.engines.sql_alchemy import SqlAlchemy, engine_of
+from dpwindows.count.events import EventColumns
+from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_name
+from dpwindows.count.query.relation import unreadable
 from dpwindows.count.request import CountRequest
-from dpwindows.count.sources.database import engine_at, own_engine, parse_address, translated, with_password
+from dpwindows.count.sources.database import translated
 from dpwindows.count.sources.names import chosen_table, require_columns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, CursorResult, Engine
+    from sqlalchemy import Connection, Engine
 
-_ROWS_AT_ONCE = 100_000
-_SCHEMA = pa.schema([(name, pa.int64()) for name in ("k", "step", "recency", "delta")])
 _OLDEST = (14,)  # extract() is exact from there on
-_KINDS = {
-    Kind.INTEGER: ("int2", "int4", "int8"),
-    Kind.DECIMAL: ("numeric",),
-    Kind.TEXT: ("text", "varchar", "bpchar", "char", "name", "citext"),
-    Kind.WALL: ("timestamp",),
-    Kind.INSTANT: ("timestamptz",),
-    Kind.DATE: ("date",),
-    Kind.EXACT: (
-        *("bool", "bytea", "uuid", "bit", "varbit", "time", "oid"),
-        *("inet", "cidr", "macaddr", "macaddr8"),
-    ),
-    Kind.FLOAT: ("float4", "float8"),
-    Kind.NESTED: ("json", "jsonb", "xml", "hstore", "record"),
-}
-_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
+_NESTED = ("c", "r", "m")  # composite types, ranges and multiranges
 _SERVER = "The settings of the server apply"
 _REASONS = {
     "40001": "a standby stopped the query to apply changes (max_standby_streaming_delay); try again later",
@@ -53,106 +38,57 @@ _REASONS = {
 }
 
 
-class _PostgreSQL(Dialect):
-    """PostgreSQL's spelling. Text columns come as text of the collation "C"."""
+class _PostgreSQL(SqlAlchemy):
+    """An executor on a connection that holds one snapshot."""
 
-    name = "postgresql"
-
-    def microseconds(self, column: Column, about: str) -> str:
-        # Dates run to the year 5874897, which as microseconds would not fit.
-        if column.kind is Kind.DATE:
-            return f"CASE WHEN {about} THEN CAST(time - DATE '1970-01-01' AS bigint) * 86400000000 END"
-        return f"CASE WHEN {about} THEN CAST(extract(epoch FROM time) * 1000000 AS bigint) END"
-
-    def exact(self, role: str, name: str, column: Column) -> str:
-        if role == "item" and column.type_name == "CHARACTER":
-            return f"bpcharsend({name})"  # as text it would lose its trailing spaces
-        return f'CAST({name} AS text) COLLATE "C"' if column.kind is Kind.TEXT else name
-
-    def matches(self, text: str, pattern: str) -> str:
-        return f"{text} ~ {quote_text(f'^({pattern})$')}"
-
-    def number(self, text: str) -> str:
-        return f"CAST({text} AS numeric)"
-
-    def whole(self, number: str) -> str:
-        # Infinity is its own floor; divided, it leaves NaN, which is not 0.
-        return f"CASE WHEN {number} % 1 = 0 THEN {number} END"
-
-    def text_literal(self, text: str) -> str:
-        # Said outright: a server may be set to take a backslash in plain quotes for an escape.
-        return "CAST(E" + quote_text(text.replace("\\", "\\\\")) + ' AS text) COLLATE "C"'
-
-    def text_times(self, relation: str) -> str:
-        """The server's own reader, once fractions are cut, which it would round, and offsets, of which it knows few.
-
-        A day or an hour that there is not makes the query fail. OFFSET keeps the planner from putting expressions in
-        place of the columns they make, over and over.
-        """
-        # Second 60 would be the next minute.
-        is_time = f"{self.matches('time', TIME_TEXT)} AND NOT time ~ '^.{{16}}:60'"
-        iso = f"SELECT *, CASE WHEN {is_time} THEN time END AS iso FROM ({relation}) AS texts OFFSET 0"
-        cut = (
-            f"SELECT *, left(iso, 26) AS digits, substring(substr(iso, 12) FROM '[Z+-].*') AS zone FROM ({iso}) AS isos"
+    def relation(self, columns: EventColumns, table: str | None) -> Relation:
+        """A table or view that the role may know of."""
+        tables = self.ask(
+            "SELECT nspname, relname, pg_table_is_visible(c.oid), array_agg(CAST(attname AS text) ORDER BY attnum) "
+            "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid "
+            "WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname NOT IN "
+            "('pg_catalog', 'information_schema', 'pg_toast') GROUP BY 1, 2, c.oid ORDER BY 3 DESC, 1, 2",
         )
-        clock = "CAST(regexp_replace(digits, '(?<=:.*)[Z+-].*', '') AS timestamp)"
-        wall = f"CAST(extract(epoch FROM {clock}) * 1000000 AS bigint)"
-        offset = "CAST(extract(epoch FROM CAST(substr(zone, 2) || ':00' AS interval)) * 1000000 AS bigint)"
-        ahead = f"CASE left(zone, 1) WHEN 'Z' THEN CAST(0 AS bigint) WHEN '-' THEN -{offset} WHEN '+' THEN {offset} END"
-        return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({cut} OFFSET 0) AS cut OFFSET 0"
+        shown = [name if visible else f"{schema}.{name}" for schema, name, visible, _ in tables]
+        own = {(schema, name): columns for schema, name, _, columns in tables}
+        schema, name = chosen_table(list(own), shown, table, "the database")
+        require_columns(columns, own[schema, name], f"table {name}")
+        relation = f"{quote_name(schema)}.{quote_name(name)}"
+        names = {role: quote_name(name) for role, name in columns.roles}
+        return Relation(relation, names, self._types(relation, names))
 
-    def failure(self, message: str, column: str) -> str:
-        return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"
+    def _types(self, relation: str, names: dict[str, str]) -> dict[str, Column]:
+        """The types of our columns; those of domains are the types below them."""
+        result = self.execute(f"SELECT {', '.join(names.values())} FROM {relation} LIMIT 0")
+        assert result.cursor is not None, "a SELECT has a cursor"
+        type_ids = [str(column[1]) for column in result.cursor.description]
+        result.close()
+        query = f"""SELECT CAST(oid AS text), typtype, typcategory, format_type(oid, NULL) FROM pg_type
+            WHERE oid IN ({", ".join(type_ids)})"""
+        described = {row[0]: row[1:] for row in self.ask(query)}
+        return {role: self._column(*described[type_id]) for role, type_id in zip(names, type_ids, strict=True)}
 
-
-def signed_counts(request: CountRequest) -> pa.Table:
-    """As `engines.signed_counts` says: counts a table or view on a PostgreSQL server.
-
-    The source is a connection address without a password, or a SQLAlchemy engine.
-    """
-    engine = _engine(request.source, request.settings)
-    with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
-        relation, names, types = _relation(connection, request.columns, request.table)
-        rows = _run(connection, counting_sql(_PostgreSQL(), request, relation, names, types))
-        batches = [
-            pa.record_batch([pa.array(column, pa.int64()) for column in zip(*some, strict=True)], schema=_SCHEMA)
-            for some in rows.partitions(_ROWS_AT_ONCE)
-        ]
-        return pa.Table.from_batches(batches, _SCHEMA)
-
-
-def _run(connection: Connection, query: str) -> CursorResult[Any]:
-    """Run a query without parameters, where a percent sign or a colon is only itself."""
-    return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
+    def _column(self, sort: str, category: str, name: str) -> Column:
+        """A column by its type's sort and category in the catalogue, and its name."""
+        column = self._dialect.column_of(name)
+        if sort == "e":
+            return replace(column, kind=Kind.EXACT)
+        return replace(column, kind=Kind.NESTED) if sort in _NESTED or category == "A" else column
 
 
-def _ask(connection: Connection, query: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in _run(connection, query)]
-
-
-def _engine(source: object, settings: EngineSettings) -> Engine:
-    settings.refuse(
-        "postgresql",
+@contextmanager
+def opened(request: CountRequest, dialect: Dialect) -> Iterator[_PostgreSQL]:
+    """The executor of a connection address without a password, or of a SQLAlchemy engine."""
+    engine = engine_of(
+        request.source,
+        request.settings,
+        dialect.name,
         memory_limit=f"{_SERVER} (work_mem)",
         spill_directory=f"{_SERVER} (temp_tablespaces)",
         threads=f"{_SERVER} (max_parallel_workers_per_gather)",
-        spark_master="it is for Spark",
     )
-    if isinstance(source, str) and "://" in source:
-        url = parse_address(source, "PostgreSQL")
-        backend, _, driver = url.drivername.partition("+")
-        if backend not in ("postgres", "postgresql"):
-            _refuse()
-        return engine_at(with_password(url.set(drivername=f"postgresql+{driver or 'psycopg'}"), settings))
-    settings.refuse("postgresql", password_file="a SQLAlchemy engine brings its own password")
-    return own_engine(source, "postgresql") or _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise InputError(
-        "the engine postgresql reads a table that is named with --table, at a connection address such as "
-        "postgresql://user@host/database, or through a SQLAlchemy engine for PostgreSQL"
-    )
+    with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
+        yield _PostgreSQL(connection, dialect)
 
 
 @contextmanager
@@ -170,52 +106,11 @@ def _snapshot(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _relation(
-    connection: Connection, columns: EventColumns, table: str | None
-) -> tuple[str, dict[str, str], dict[str, Column]]:
-    """A table or view, and the names and types of our columns, by role."""
-    tables = _ask(
-        connection,
-        "SELECT nspname, relname, pg_table_is_visible(c.oid), array_agg(CAST(attname AS text) ORDER BY attnum) "
-        "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid "
-        "WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname NOT IN "
-        "('pg_catalog', 'information_schema', 'pg_toast') GROUP BY 1, 2, c.oid ORDER BY 3 DESC, 1, 2",
-    )
-    shown = [name if visible else f"{schema}.{name}" for schema, name, visible, _ in tables]
-    own = {(schema, name): columns for schema, name, _, columns in tables}
-    schema, name = chosen_table(list(own), shown, table, "the database")
-    require_columns(columns, own[schema, name], f"table {name}")
-    relation = f"{quote_name(schema)}.{quote_name(name)}"
-    names = {role: quote_name(name) for role, name in columns.roles}
-    return relation, names, _types(connection, relation, names)
-
-
-def _types(connection: Connection, relation: str, names: dict[str, str]) -> dict[str, Column]:
-    """The types of our columns; those of domains are the types below them."""
-    result = _run(connection, f"SELECT {', '.join(names.values())} FROM {relation} LIMIT 0")
-    assert result.cursor is not None, "a SELECT has a cursor"
-    type_ids = [str(column[1]) for column in result.cursor.description]
-    result.close()
-    query = f"""SELECT CAST(oid AS text), typname, typtype, typcategory, format_type(oid, NULL) FROM pg_type
-        WHERE oid IN ({", ".join(type_ids)})"""
-    described = {row[0]: row[1:] for row in _ask(connection, query)}
-    return {role: _column(*described[type_id]) for role, type_id in zip(names, type_ids, strict=True)}
-
-
-def _column(name: str, sort: str, category: str, shown: str) -> Column:
-    """A column by its type's name in the catalogue, its sort and category, and its name for people."""
-    nested = sort in ("c", "r", "m") or category == "A"
-    kind = Kind.EXACT if sort == "e" else Kind.NESTED if nested else _KIND_OF.get(name, Kind.OTHER)
-    return Column(kind, "CHARACTER" if name == "bpchar" else shown.upper())
-
-
 def _explain(error: BaseException | None, columns: EventColumns) -> InputError | EngineError:
     state = str(getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or "")
     message = str(error)
     if refusal := unreadable(message, columns):
         return refusal
-    if state in ("22007", "22008"):
-        return unreadable_values("time", columns)
     if state == "42501":
         needed = "USAGE on their schema" if "for schema" in message else "SELECT on the columns read"
         return InputError(f"the database refuses: {_first_line(message)}; the role needs {needed}")

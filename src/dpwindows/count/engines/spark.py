@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from dpwindows.count.dialects import dialect_named
 from dpwindows.count.events import EngineSettings
-from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.count.query.relation import counting_sql, unreadable
 from dpwindows.count.request import CountRequest
 from dpwindows.count.sources.names import require_columns
@@ -28,19 +28,6 @@ from dpwindows.progress import watched
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_KINDS = {
-    Kind.INTEGER: ("tinyint", "smallint", "int", "bigint"),
-    Kind.DECIMAL: ("decimal",),
-    Kind.WALL: ("timestamp_ntz",),
-    Kind.INSTANT: ("timestamp",),
-    Kind.DATE: ("date",),
-    Kind.EXACT: ("boolean", "binary", "time"),
-    Kind.FLOAT: ("float", "double"),
-    Kind.NESTED: ("array", "map", "struct", "variant"),
-    Kind.TEXT: ("string", "char", "varchar"),
-    Kind.NULL: ("void",),
-}
-_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 _LEAST_MEMORY_MIB = 512
 _UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
 # Conditions that the caller can mend; the first part of each is enough to know.
@@ -68,67 +55,6 @@ _REASONS = {
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
-class _Spark(Dialect):
-    """Spark's spelling. Nothing here reads the time zone of the session."""
-
-    name = "spark"
-    divide = "div"
-    wall, instant = "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"
-    materialized = ""
-
-    def microseconds(self, column: Column, about: str) -> str:
-        if column.kind is Kind.INSTANT:
-            return "unix_micros(time)"
-        day = "CAST(unix_date(CAST(time AS DATE)) AS BIGINT) * 86400000000"
-        if column.kind is Kind.DATE:
-            return day
-        # Not integers but bigints: outside ANSI mode, Spark's integers wrap.
-        clock = "CAST(hour(time) AS BIGINT) * 3600000000 + CAST(minute(time) AS BIGINT) * 60000000"
-        return f"{day} + {clock} + CAST(date_part('SECOND', time) * 1000000 AS BIGINT)"
-
-    def exact(self, role: str, name: str, column: Column) -> str:
-        if " COLLATE " not in column.type_name:
-            return name
-        return f"CAST({name} AS BINARY)" if role == "item" else f"CAST(CAST({name} AS BINARY) AS STRING)"
-
-    def matches(self, text: str, pattern: str) -> str:
-        # $ would let a line end follow.
-        return rf"{text} RLIKE r'^({pattern})\z'"
-
-    def number(self, text: str) -> str:
-        return f"try_cast({text} AS DECIMAL(38, 0))"
-
-    def text_literal(self, text: str) -> str:
-        # In a plain literal a backslash is an escape, or not, by the settings of the session.
-        return f"CAST(X'{text.encode().hex()}' AS STRING)"
-
-    def text_times(self, relation: str) -> str:
-        """Spark's own reader, which takes every offset into account and cuts fractions as well.
-
-        A generator is the one expression that Spark neither repeats nor moves.
-        """
-        # Spark wants seconds before a zone.
-        whole = (
-            "CASE WHEN length(time) = 10 THEN concat(time, 'T00:00:00') WHEN substr(time, 17, 1) = ':' THEN time "
-            "ELSE concat(left(time, 16), ':00', substr(time, 17)) END"
-        )
-        zoned = "time RLIKE ':.*(Z|[+-])'"
-        # 24:00 is the end of a day, which Spark does not read.
-        late = "substr(time, 12, 5) = '24:00' AND NOT time RLIKE '^.{16}:?[0-9.]*[1-9]'"
-        early = f"CASE WHEN {late} THEN overlay({whole} PLACING '00' FROM 12) ELSE {whole} END"
-        text = f"CASE WHEN {zoned} THEN {early} ELSE concat({early}, 'Z') END"
-        wall = f"unix_micros(try_cast({text} AS TIMESTAMP)) + CASE WHEN {late} THEN 86400000000 ELSE 0 END"
-        read = f"named_struct('wall', {wall}, 'ahead', CASE WHEN {zoned} THEN CAST(0 AS BIGINT) END)"
-        checked = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
-        return (
-            f"SELECT texts.*, read.wall AS wall, read.ahead AS ahead FROM ({relation}) AS texts "
-            f"LATERAL VIEW explode(array({checked})) AS read"
-        )
-
-    def failure(self, message: str, column: str) -> str:
-        return f"CAST(raise_error(concat({quote_text(message)}, left(CAST({column} AS STRING), 0))) AS BIGINT)"
-
-
 def signed_counts(request: CountRequest) -> pa.Table:
     """As `engines.signed_counts` says: counts what Spark reads.
 
@@ -136,7 +62,7 @@ def signed_counts(request: CountRequest) -> pa.Table:
     table. A session that runs in this process is used and left running; otherwise one is started, and stopped at the
     end.
     """
-    columns = request.columns
+    columns, dialect = request.columns, dialect_named("spark")
     with (
         _running(lambda message: malformed(message) or unreadable(message, columns)),
         _session_for(request.source, request.settings) as session,
@@ -145,9 +71,11 @@ def signed_counts(request: CountRequest) -> pa.Table:
         require_columns(columns, frame.columns, "the Spark relation")
         with _view(session, frame) as view:
             places = {role: frame.columns.index(name) for role, name in columns.roles}
-            types = {role: _column(frame.schema[place].dataType.simpleString()) for role, place in places.items()}
+            types = {
+                role: dialect.column_of(frame.schema[place].dataType.simpleString()) for role, place in places.items()
+            }
             names = {role: f"c{place}" for role, place in places.items()}
-            return session.sql(counting_sql(_Spark(), request, view, names, types)).toArrow()
+            return session.sql(counting_sql(dialect, request, view, names, types)).toArrow()
 
 
 @contextmanager
@@ -159,13 +87,6 @@ def _view(session: SparkSession, frame: DataFrame) -> Iterator[str]:
         yield name
     finally:
         session.catalog.dropTempView(name)
-
-
-def _column(shown: str) -> Column:
-    """A column by the name of its type; whole decimals are how Spark reads unsigned 64-bit integers."""
-    name = shown.split("(")[0].split("<")[0].split(" ")[0]
-    whole = name == "decimal" and shown.endswith(",0)")
-    return Column(Kind.INTEGER if whole else _KIND_OF.get(name, Kind.OTHER), shown.upper())
 
 
 # --- the session: the caller's own, the one that runs in this process, or one started for the occasion ----------------

@@ -57,7 +57,7 @@ def first_runs_sql(
     if loss:
         # The row of an item with which the first of its runs too many begins.
         beyond = " OR ".join(f"run_{place} > {max_runs}" for place in range(len(series)))
-        earlier = f"lag(CASE WHEN {beyond} THEN 1 ELSE 0 END, 1, 0) OVER (PARTITION BY item ORDER BY step)"
+        earlier = f"coalesce(lag(CASE WHEN {beyond} THEN 1 ELSE 0 END) OVER (PARTITION BY item ORDER BY step), 0)"
         kept += f", CASE WHEN ({beyond}) AND {earlier} = 0 THEN CAST(1 AS BIGINT) END AS lost"
         signs.append(("lost", LOST, 1))
     return f"""

@@ -27,7 +27,7 @@ def listed_values(dialect: Dialect, group: GroupColumn, role: str, column: Colum
     """
     match column.kind:
         case Kind.INTEGER:
-            return role, [f"({number})" for number in group.numbers(column.type_name)]
+            return role, [_number(number) for number in group.numbers(column.type_name)]
         case Kind.TEXT:
             return role, [dialect.text_literal(text) for text in group.texts(column.type_name)]
         case Kind.EXACT if column.type_name == "ENUM":
@@ -46,6 +46,11 @@ def listed_values(dialect: Dialect, group: GroupColumn, role: str, column: Colum
     )
 
 
+def _number(number: int) -> str:
+    """A whole number as a literal of one type with all others, where that has room for it."""
+    return f"CAST({number} AS BIGINT)" if -(2**63) <= number < 2**63 else f"({number})"
+
+
 def coded_sql(dialect: Dialect, timed: str, grouping: Grouping, types: Mapping[str, Column]) -> str:
     """A relation with the columns group_0, group_1, ... as one with the code of all of them together, `code`.
 
@@ -55,8 +60,7 @@ def coded_sql(dialect: Dialect, timed: str, grouping: Grouping, types: Mapping[s
     lists, joins, code = [], [], "0"
     for place, group in enumerate(grouping.columns):
         compared, literals = listed_values(dialect, group, f"group_{place}", types[f"group_{place}"])
-        rows = ", ".join(f"({literal}, {number})" for number, literal in enumerate(literals))
-        lists.append(f"list_{place}(listed, place) AS (VALUES {rows})")
+        lists.append(f"list_{place} AS ({dialect.listed(literals)})")
         joins.append(f"JOIN list_{place} ON {compared} = list_{place}.listed")
         code = f"list_{place}.place" if place == 0 else f"({code}) * {len(group.values)} + list_{place}.place"
     kept = "item, step, count, moment" if grouping.has_rule else "item, step, count"
@@ -64,7 +68,7 @@ def coded_sql(dialect: Dialect, timed: str, grouping: Grouping, types: Mapping[s
     return f"SELECT * FROM (WITH {', '.join(lists)} {coded}) AS matched"
 
 
-def places_sql(coded: str, grouping: Grouping, span: int) -> str:
+def places_sql(dialect: Dialect, coded: str, grouping: Grouping, span: int) -> str:
     """The relation (item, step, count) of every group, totals included, out of that of `coded_sql`.
 
     An event is there once for every level, in the cell that it is in on that level; its step is a place,
@@ -77,7 +81,7 @@ def places_sql(coded: str, grouping: Grouping, span: int) -> str:
         coded = f"SELECT item, step, count, {first} AS code FROM ({coded}) AS coded"
     ruled = grouping.has_rule and grouping.group_of == "event"
     kept = "item, step, count, moment" if ruled else "item, step, count"
-    levelled = levels_sql(coded, grouping, kept)
+    levelled = levels_sql(dialect, coded, grouping, kept)
     if not ruled:
         return f"SELECT item, {place} AS step, count FROM ({levelled}) AS levelled"
     since = f"SELECT *, min(moment) OVER (PARTITION BY item, cell) AS since FROM ({levelled}) AS levelled"
@@ -86,24 +90,26 @@ def places_sql(coded: str, grouping: Grouping, span: int) -> str:
     return f"SELECT item, {place} AS step, count FROM ({ranked}) AS ranked WHERE place <= {grouping.max_groups}"
 
 
-def levels_sql(coded: str, grouping: Grouping, kept: str) -> str:
+def levels_sql(dialect: Dialect, coded: str, grouping: Grouping, kept: str) -> str:
     """The columns `kept` of a relation with a `code`, once for every level, with that level and the cell on it."""
     if len(grouping.levels) == 1:
         return f"SELECT {kept}, 0 AS level, code AS cell FROM ({coded}) AS coded"
-    numbers = ", ".join(f"({number})" for number in range(len(grouping.levels)))
-    cells = " ".join(f"WHEN {number} THEN {_cell(grouping, level)}" for number, level in enumerate(grouping.levels))
+    numbers = " UNION ALL ".join(f"SELECT {number} AS level" for number in range(len(grouping.levels)))
+    cells = " ".join(
+        f"WHEN {number} THEN {_cell(dialect, grouping, level)}" for number, level in enumerate(grouping.levels)
+    )
     return (
-        f"WITH levels(level) AS (VALUES {numbers}) SELECT {kept}, level, CASE level {cells} END AS cell "
-        f"FROM ({coded}) AS coded CROSS JOIN levels"
+        f"SELECT {kept}, level, CASE level {cells} END AS cell FROM ({coded}) AS coded CROSS JOIN ({numbers}) AS levels"
     )
 
 
-def _cell(grouping: Grouping, level: Level) -> str:
+def _cell(dialect: Dialect, grouping: Grouping, level: Level) -> str:
     """The code on one level out of that of all columns together; every division leaves no rest."""
     sizes = [len(column.values) for column in grouping.columns]
     digits, weight = [str(level.first)], 1
     for place in reversed(level.kept):
         after = math.prod(sizes[place + 1 :])
-        digits.append(f"(code % {after * sizes[place]} - code % {after}) / {after} * {weight}")
+        rests = " - ".join(dialect.remainder.format("code", size) for size in (after * sizes[place], after))
+        digits.append(f"{dialect.divide.format(f'({rests})', after)} * {weight}")
         weight *= sizes[place]
     return f"CAST({' + '.join(digits)} AS INTEGER)"

@@ -20,6 +20,9 @@ from typing import NamedTuple
 
 from dpwindows.ask.queries import OCCURRENCES
 
+REMAINDER = "{} % {}"
+"""How most engines spell what is left of a whole number after dividing it by another one."""
+
 
 class Occurrences(NamedTuple):
     """A relation (item, step, count) in SQL, a name or a query in parentheses; `weighted` if not every count is 1.
@@ -34,7 +37,12 @@ class Occurrences(NamedTuple):
 
 
 def recency_sql(
-    events: Occurrences, thresholds: Sequence[int], *, span: int | None = None, reach: int | None = None
+    events: Occurrences,
+    thresholds: Sequence[int],
+    *,
+    span: int | None = None,
+    reach: int | None = None,
+    remainder: str = REMAINDER,
 ) -> str:
     """The query for the signed counts (k, step, recency, delta) of events, for distinct thresholds.
 
@@ -47,7 +55,7 @@ def recency_sql(
     With `reach` too, answers are wanted for windows of at most `reach` steps, and for those since the beginning. Then
     at step s a recency r < s - reach may stand as s - reach: no window that ends at s or later and has at most `reach`
     steps holds either, and windows since the beginning hold both. Fewer recencies are fewer rows; what is left as it
-    is does no harm.
+    is does no harm. `remainder` is that of a `Dialect`.
     """
     held = is_held(events, thresholds)
     if events.weighted and max(thresholds) > 1:
@@ -56,7 +64,7 @@ def recency_sql(
     order = "(PARTITION BY item ORDER BY step)"
     lags = "".join(f", lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
     looked_up = f"SELECT step{', count' * held}{lags} FROM {events.relation} AS events"
-    return sum_steps_back_sql(events.before, looked_up, thresholds, span, reach, held=held)
+    return sum_steps_back_sql(events.before, looked_up, thresholds, span, reach, held=held, remainder=remainder)
 
 
 def is_held(events: Occurrences, thresholds: Sequence[int]) -> bool:
@@ -70,7 +78,14 @@ def rows_back(thresholds: Sequence[int]) -> list[int]:
 
 
 def sum_steps_back_sql(
-    before: str, occurrences: str, thresholds: Sequence[int], span: int | None, reach: int | None, *, held: bool
+    before: str,
+    occurrences: str,
+    thresholds: Sequence[int],
+    span: int | None,
+    reach: int | None,
+    *,
+    held: bool,
+    remainder: str = REMAINDER,
 ) -> str:
     """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
 
@@ -84,10 +99,11 @@ def sum_steps_back_sql(
     """
     backs = rows_back(thresholds)
     if span is not None:
-        far = f" WHEN back_{{b}} < step - {reach} AND step % {span} > {reach} THEN step - {reach}"
+        own = remainder.format("step", span)
+        far = f" WHEN back_{{b}} < step - {reach} AND {own} > {reach} THEN step - {reach}"
         far = "" if reach is None else far
         near = "".join(
-            f", CASE WHEN back_{b} <= step - step % {span} THEN NULL{far.format(b=b)} ELSE back_{b} END AS back_{b}"
+            f", CASE WHEN back_{b} <= step - {own} THEN NULL{far.format(b=b)} ELSE back_{b} END AS back_{b}"
             for b in backs
         )
         occurrences = f"SELECT step{', count' * held}{near} FROM ({occurrences}) AS looked_up"
@@ -122,7 +138,7 @@ def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: 
         delta = f"CAST(sum({moved}) AS BIGINT)"
         added = f"\nGROUP BY k, step, recency HAVING sum({moved}) <> 0"
     return f"""counted AS (
-    SELECT {place} AS place, step, {recency} AS recency, count(*) AS rows_counted{own}
+    SELECT {place} AS place, step, {recency} AS recency, CAST(count(*) AS BIGINT) AS rows_counted{own}
     FROM {relation} GROUP BY GROUPING SETS ({sets})
 ),
 signs AS ({listed})

@@ -99,7 +99,7 @@ class EventQueries:
         events = "\nUNION ALL\n".join(self.sql(relation, types) for relation, types in parts)
         grouping = self._columns.grouping
         span = span_of(self._timeline, later=self._later)
-        return events if grouping is None else places_sql(events, grouping, span)
+        return events if grouping is None else places_sql(self._dialect, events, grouping, span)
 
     def sql(self, relation: str, types: Mapping[str, Column]) -> str:
         """The query for a relation (a query without parentheses) whose columns item, time[, count] have these types.
@@ -263,7 +263,7 @@ class EventQueries:
 
     def _or_fail(self, column: str, value: str, role: str) -> str:
         """`value`, null where the column is null; where only the value is, the query fails and says what it was."""
-        failure = self._dialect.failure(_MARK + role, column)
+        failure = self._dialect.failure(_MARK + role, column, value)
         return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {failure}) END"
 
 
@@ -276,10 +276,15 @@ def counting_sql(
         InputError: a column's type does not serve.
     """
     columns, wanted = request.columns, request.wanted
+    if columns.count is not None and not dialect.ranges and wanted.cap > 1:
+        raise InputError(
+            f"the engine {dialect.name} counts no rows that stand for several occurrences, for it has no window frames "
+            f"of numbers: leave --count out, and write a row for each occurrence, in a view for example"
+        )
     chosen = ", ".join(f"{dialect.exact(role, names[role], types[role])} AS {role}" for role in names)
     writer = EventQueries(dialect, columns, request.timeline, cap=wanted.cap)
     events = writer.events([(f"SELECT {chosen} FROM {relation}", types)])
-    return wanted.sql(Occurrences(f"({events})", columns.count is not None), dialect.materialized)
+    return wanted.sql(Occurrences(f"({events})", columns.count is not None), dialect)
 
 
 def unreadable(message: str, columns: EventColumns, place: Place | None = None) -> InputError | None:

@@ -66,10 +66,10 @@ class StepMap:
         """The end of the range (exclusive)."""
         return self.pieces[-1].high
 
-    def sql(self, time: str, divide: str = "//") -> str:
+    def sql(self, time: str, divide: str = "{} // {}") -> str:
         """SQL for the step of the bigint expression `time`, which lies in [low, high); null outside the range.
 
-        `divide` is the operator that divides two whole numbers of at least 0, rounding down.
+        `divide` is that of a `Dialect`.
         """
         branches: list[tuple[int, str]] = []
         for index, piece in enumerate(self.pieces):
@@ -145,4 +145,4 @@ def _joined(pieces: Iterator[Piece]) -> StepMap:
 def _piece_sql(piece: Piece, time: str, divide: str) -> str:
     if piece.is_constant:
         return str(piece.step(piece.low))
-    return f"{piece.first} + ({time} - ({piece.origin})) {divide} {piece.stride}"
+    return f"{piece.first} + {divide.format(f'({time} - ({piece.origin}))', piece.stride)}"

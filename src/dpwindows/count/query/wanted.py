@@ -6,12 +6,16 @@ holds for any data.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
-from dpwindows.ask.queries import OCCURRENCES
+from dpwindows.ask.queries import OCCURRENCES, Query, Rolling
+from dpwindows.ask.windows import fit_to_range
+from dpwindows.count.query.dialect import Dialect
 from dpwindows.count.query.first_runs import Series, first_runs_sql
 from dpwindows.count.query.recency import Occurrences, recency_sql
 from dpwindows.errors import InputError
@@ -61,6 +65,19 @@ class Wanted:
         object.__setattr__(self, "thresholds", tuple(sorted(set(self.thresholds))))
         object.__setattr__(self, "series", tuple(sorted(set(self.series))))
 
+    @classmethod
+    def of(cls, queries: Iterable[Query], rule: CountingRule, steps: int, *, loss: bool = False) -> Self:
+        """What is counted for queries over a range of so many steps, however they are measured."""
+        thresholds: set[int] = set()
+        series: set[Series] = set()
+        for query in queries:
+            window = fit_to_range(query.window, steps)
+            if rule.max_runs is not None and isinstance(window, Rolling):
+                series |= {(k, window.length) for k in query.thresholds}
+            else:
+                thresholds |= set(query.thresholds)
+        return cls(tuple(thresholds), rule, tuple(series), loss=loss)
+
     @property
     def cap(self) -> int:
         """More occurrences than this in one row are as good as this many."""
@@ -70,11 +87,8 @@ class Wanted:
         most = (self.rule.max_occurrences or 0) + self.loss
         return max(*self.thresholds, *(k for k, _ in self.series), most, 1)
 
-    def occurrences(self, events: Occurrences, materialized: str = "MATERIALIZED ") -> Occurrences:
-        """The occurrences of events that count, but for those beyond the last run allowed.
-
-        `materialized` stands before what is read more than once (`Dialect`).
-        """
+    def occurrences(self, events: Occurrences, dialect: Dialect) -> Occurrences:
+        """The occurrences of events that count, but for those beyond the last run allowed."""
         relation, weighted, before = events
         if self.rule.distinct_steps:
             once = f"SELECT item, step, CAST(1 AS BIGINT) AS count FROM {relation} AS events GROUP BY item, step"
@@ -82,16 +96,16 @@ class Wanted:
         if self.rule.max_occurrences is not None:
             first = _first_weighted_sql if weighted else _first_rows_sql
             # What is lost is read off the same relation, and a source may be read once only.
-            before += first(relation, self.rule.max_occurrences, materialized if self.loss else "")
+            before += first(relation, self.rule.max_occurrences, dialect.materialized if self.loss else "")
             relation = "first_ones"
         return Occurrences(relation, weighted, before)
 
-    def sql(self, events: Occurrences, materialized: str = "MATERIALIZED ") -> str:
-        """The query for the signed counts (k, step, recency, delta) of events; `materialized` as for `occurrences`."""
-        counted = self.occurrences(events, materialized)
+    def sql(self, events: Occurrences, dialect: Dialect) -> str:
+        """The query for the signed counts (k, step, recency, delta) of events."""
+        counted = self.occurrences(events, dialect)
         if self.rule.max_runs is not None and self.series:
             return first_runs_sql(counted, self.series, self.thresholds, self.rule.max_runs, loss=self.loss)
-        query = recency_sql(counted, self.thresholds, span=self.span, reach=self.reach)
+        query = recency_sql(counted, self.thresholds, span=self.span, reach=self.reach, remainder=dialect.remainder)
         lost = self.loss and self.rule.max_occurrences is not None
         return f"{query}\nUNION ALL\n{self._lost_sql(counted.weighted)}" if lost else query
 

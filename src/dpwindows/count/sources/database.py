@@ -17,18 +17,33 @@ if TYPE_CHECKING:
 _NOT_INSTALLED = "it needs packages that are not installed: pip install 'dpwindows[sql]'"
 # What libpq and the drivers above it take for a secret; `passfile` and `sslkey` only say where one is.
 _SECRETS = (
-    *("password", "passwd", "pwd", "sslpassword", "passphrase"),
-    *("oauth_client_secret", "scram_client_key", "scram_server_key"),
+    *("password", "passwd", "pwd", "sslpassword", "passphrase", "private_key_passphrase", "private_key_file_pwd"),
+    *("oauth_client_secret", "scram_client_key", "scram_server_key", "access_token", "token", "private_key"),
+    *("credentials_base64", "client_secret", "secret_access_key"),
 )
+# What addresses and drivers call a database otherwise than its makers do.
+_KNOWN_AS = {"postgres": "postgresql", "clickhousedb": "clickhouse", "clickhousesqla": "clickhouse"}
+# The driver of an address that names none, where SQLAlchemy would take another one or finds none of that name.
+_DRIVERS = {"postgresql": "postgresql+psycopg", "clickhouse": "clickhousedb"}
+# What to install for a driver.
+_PACKAGES = {
+    "postgresql": "dpwindows[sql]",
+    "bigquery": "sqlalchemy-bigquery",
+    "clickhouse": "clickhouse-connect[sqlalchemy]",
+    "databricks": "databricks-sqlalchemy",
+    "redshift": "sqlalchemy-redshift",
+    "snowflake": "snowflake-sqlalchemy",
+    "trino": "trino[sqlalchemy]",
+}
 
 
 def database_of(source: object) -> str | None:
     """The name of the kind of database that an address or a SQLAlchemy engine is of; None for other sources."""
     if isinstance(source, str | Path):
         address = re.match(r"(?:jdbc:)?([A-Za-z][A-Za-z0-9_]*)(\+[A-Za-z0-9_]+)?://", str(source))
-        return address and ("postgresql" if address[1] == "postgres" else address[1].lower())
+        return address and _KNOWN_AS.get(address[1].lower(), address[1].lower())
     if "sqlalchemy" in module_roots(source) and hasattr(source, "dialect"):
-        return str(source.dialect.name)
+        return _KNOWN_AS.get(source.dialect.name, str(source.dialect.name))
     return None
 
 
@@ -49,7 +64,7 @@ def parse_address(address: str, engine: str) -> URL:
         raise InputError(f"to read a {engine} database {_NOT_INSTALLED}") from None
     # Not left to the parser alone: what it cannot read may hold a password too.
     if re.search(r"//[^/@]*:[^@?]*@", address) or re.search(r"[?&](ssl)?password=", address, re.IGNORECASE):
-        raise _with_secret()
+        raise _with_secret(address)
     try:
         url = make_url(address)
     except Exception:  # a part that is no number is a ValueError
@@ -57,15 +72,18 @@ def parse_address(address: str, engine: str) -> URL:
             "the connection address cannot be read; it is written engine://user@host:port/database"
         ) from None
     if url.password is not None or any(key.strip().lower() in _SECRETS for key in url.query):
-        raise _with_secret()
-    return url
+        raise _with_secret(address)
+    backend, _, driver = url.drivername.partition("+")
+    name = _KNOWN_AS.get(backend, backend)
+    return url.set(drivername=f"{name}+{driver}" if driver else _DRIVERS.get(name, name))
 
 
-def _with_secret() -> InputError:
+def _with_secret(address: str) -> InputError:
+    own = ", in the environment variable PGPASSWORD, or in ~/.pgpass" if address.lower().startswith("postgres") else ""
     return InputError(
         "the connection address holds a password, which others can read in the list of processes and in the history "
         "of the shell: leave it out, and give the password in a file with --password-file (in Python "
-        "EngineSettings(password_file=...)), in the environment variable PGPASSWORD, or in ~/.pgpass"
+        f"EngineSettings(password_file=...)){own}"
     )
 
 
@@ -101,9 +119,10 @@ def engine_at(url: URL) -> Engine:
         return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
     except (ImportError, sqlalchemy.exc.NoSuchModuleError):
         backend, _, driver = url.drivername.partition("+")
+        name = _KNOWN_AS.get(backend, backend)
         raise InputError(
-            f"the driver {driver or backend} is not installed; write {backend}://... for the one that comes with "
-            f"dpwindows: pip install 'dpwindows[sql]'"
+            f"the driver {driver or backend} is not installed; write {name}://... for the one of the package that "
+            f"pip install '{_PACKAGES.get(name, 'dpwindows[sql]')}' installs"
         ) from None
     except sqlalchemy.exc.ArgumentError:
         raise InputError("the connection address cannot be read: one of its options is wrong") from None
@@ -115,7 +134,7 @@ def own_engine(source: object, backend: str) -> Engine | None:
         import sqlalchemy
     except ImportError:
         return None
-    return source if isinstance(source, sqlalchemy.Engine) and source.dialect.name == backend else None
+    return source if isinstance(source, sqlalchemy.Engine) and database_of(source) == backend else None
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import duckdb
 import narwhals.stable.v2 as nw
 import pyarrow as pa
 
+from dpwindows.count.dialects.duckdb import DIALECT, INT96, TEXT
 from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.query.dialect import Column, Kind, quote_name, quote_text, shown
 from dpwindows.count.sources.batches import Batches, in_batches
@@ -36,25 +37,6 @@ _DATABASE = "dpwindows_source"
 _ROWS = "dpwindows_rows"
 # Arrow has no exact counterpart of these; as text they stay distinct values.
 _NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
-_KINDS = {
-    Kind.INTEGER: (
-        *("tinyint", "smallint", "integer", "bigint", "hugeint"),
-        *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
-    ),
-    Kind.DECIMAL: ("decimal",),
-    Kind.TEXT: ("varchar",),
-    Kind.WALL: ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
-    Kind.INSTANT: ("timestamp with time zone", "timestamptz_ns"),
-    Kind.DATE: ("date",),
-    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "bit", "bignum", "time", "time_ns"),
-    Kind.FLOAT: ("float", "double"),
-    Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
-    Kind.NULL: ("null", "sqlnull"),
-}
-_KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
-TEXT = Column(Kind.TEXT, "VARCHAR")
-# Instants in the old form of Parquet files that Spark still writes; the engine takes them for times without a zone.
-INT96 = Column(Kind.INSTANT, "TIMESTAMP")
 
 
 @dataclass(frozen=True)
@@ -70,11 +52,6 @@ class Part:
     types: dict[str, Column]
     of: str
     again: bool = True
-
-
-def column_of(type_id: str) -> Column:
-    """What a column can serve as, by the engine's identifier of its type."""
-    return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
 
 
 @contextmanager
@@ -290,7 +267,7 @@ def _sqlite_parts(
 ) -> list[Part]:
     with reading("the SQLite database"):
         types = copy_rows(connection, _ROWS, source, columns, table)
-    kinds = {role: column_of(type_id) for role, type_id in types.items()}
+    kinds = {role: DIALECT.column_of(type_id) for role, type_id in types.items()}
     return [Part(f"SELECT {', '.join(types)} FROM {_ROWS}", kinds, types["item"])]
 
 
@@ -379,20 +356,10 @@ def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventCo
     chosen = {role: quote_name(name) for role, name in columns.roles}
     selected = connection.sql(_select(chosen, relation))
     types = dict(zip(selected.columns, selected.types, strict=True))
-    kinds = {role: column_of(type_.id) for role, type_ in types.items()}
-    compared = {role: _by_bytes(name) if kinds[role] == TEXT else name for role, name in chosen.items()}
+    kinds = {role: DIALECT.column_of(type_.id) for role, type_ in types.items()}
+    compared = {role: DIALECT.exact(role, name, kinds[role]) for role, name in chosen.items()}
     item = str(types["item"]).lower() if kinds["item"].kind is Kind.DECIMAL else types["item"].id
     return Part(_select(compared, relation), kinds, item)
-
-
-def _by_bytes(text: str) -> str:
-    """Text that is compared by its bytes, whatever collation its column, its view or the engine has for it.
-
-    A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed on.
-    Naming another one changes the type alone: nothing is computed. It can be named for plain text only: the cast
-    turns JSON, and types that a user made of text, into that, and does nothing else.
-    """
-    return f'CAST({text} AS VARCHAR) COLLATE "binary"'
 
 
 def _select(chosen: dict[str, str], relation: str) -> str:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.count.engines import servers
 from tests.lakes import configured
 from tests.release.destinations import Destination, InDelta, InDuckDB, InIceberg, InPostgreSQL
 
+if TYPE_CHECKING:
+    from tests.count.engines.servers import PostgreSQL
+
 
 @pytest.fixture(scope="package")
-def cluster() -> Iterator[servers.PostgreSQL]:
+def cluster() -> Iterator[PostgreSQL]:
+    from tests.count.engines import servers
+
     with servers.postgresql() as server:
         yield server
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import psycopg
@@ -13,8 +14,10 @@ from deltalake import DeltaTable, write_deltalake
 from psycopg.rows import dict_row
 from pyiceberg.catalog import load_catalog
 
-from tests.count.engines.servers import PostgreSQL
 from tests.lakes import NAME, NAMESPACE
+
+if TYPE_CHECKING:
+    from tests.count.engines.servers import PostgreSQL
 
 
 class Destination(ABC):

@@ -229,7 +229,7 @@ def test_rows_are_on_disk_before_they_can_be_seen(destination: Destination, tmp_
 # --- Several at once -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", ["rows", "add", "commit"])
+@pytest.mark.parametrize("before", ["add", "commit"])
 @everywhere
 def test_who_is_overtaken_by_the_same_release_finds_it(destination: Destination, before: str) -> None:
     release, earlier = made(), another(made())

@@ -334,6 +334,10 @@ class _PostgreSQL:
 def _delta(folder: Path, table: str) -> Iterator[Place]:
     if not folder.parent.is_dir():
         raise InputError(f"the folder {folder.parent}, in which {folder.name} is to be, does not exist")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise EngineError(f"the folder {folder} cannot be made: {error.strerror or error}") from None
     with reading(f"the Delta tables in {folder}"):
         from deltalake.exceptions import CommitFailedError
 

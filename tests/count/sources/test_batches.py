@@ -107,7 +107,7 @@ PUT: list[Callable[[pa.Table, Path], object]] = [in_delta, in_delta_table, in_ic
 
 
 @pytest.mark.quick(4)
-@pytest.mark.parametrize("log", LOGS[::3], ids=lambda log: log.name)
+@pytest.mark.parametrize("log", LOGS[::4], ids=lambda log: log.name)
 @pytest.mark.parametrize("put", PUT)
 def test_they_count_as_the_definition_says(put: Callable[[pa.Table, Path], object], log: Log, tmp_path: Path) -> None:
     columns = EventColumns("item", "time", "count" if log.weighted else None)
@@ -120,7 +120,7 @@ ITEMS = st.sampled_from(["a", "A", "a ", "ä", "", None, "7", "07"]) | st.text("
 EVENTS = st.lists(st.tuples(ITEMS, st.none() | st.integers(-1, 5), st.none() | st.integers(-1, 3)), max_size=12)
 
 
-@examples(8)
+@examples(5)
 @given(EVENTS)
 def test_a_lake_counts_the_same_integers_as_the_file_it_is_made_of(events: list[tuple[Any, Any, Any]]) -> None:
     items, times, counts = zip(*events, strict=True) if events else ((), (), ())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +97,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="module")
-def one_engine() -> Iterator[None]:
-    """DuckDB reads events of this module's tests with one engine, in a connection of its own each time.
-
-    Not for tests that read databases: these take from the engine what other sources need.
-    """
+def an_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """An engine of this module's tests, and what puts it into use for a while (`tests.count.one_engine`)."""
     from tests.count import one_engine
 
-    with one_engine.shared() as in_use, in_use():
+    with one_engine.shared() as in_use:
+        yield in_use
+
+
+@pytest.fixture(scope="module")
+def one_engine(an_engine: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """DuckDB reads events of this module's tests with one engine, in a connection of its own each time.
+
+    Not for tests that read databases: files of DuckDB take from the engine what other sources need.
+    """
+    with an_engine():
         yield
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
     from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, ToDate, Tumbling
     from dpwindows.ask.timeline import Timeline
-    from dpwindows.count.events import EngineSettings
+    from dpwindows.count.events import CountsFile, EngineSettings
     from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.measured_plan import plan_of
@@ -41,7 +41,7 @@ _HOMES = {
     "stream.stream": ("Stream",),
     "plan.stream_plan": ("StreamPlan",),
     "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
-    "count.events": ("EngineSettings",),
+    "count.events": ("CountsFile", "EngineSettings"),
     "ledger.ledger": ("Ledger",),
     "plan.shapes": ("Forecast",),
     "plan.measured_plan": ("plan_of",),
@@ -76,6 +76,7 @@ __all__ = [
     "AnyWindow",
     "ApproxDP",
     "Count",
+    "CountsFile",
     "Cumulative",
     "Derived",
     "EngineError",

@@ -21,6 +21,7 @@ FAMILIES: tuple[WindowFamily | Query, ...] = (Cumulative(), Rolling(3).at_least(
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(4)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
 def test_every_cell_applies_one_matrix(unit: Unit, budget: Budget) -> None:

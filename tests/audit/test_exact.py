@@ -183,6 +183,7 @@ def test_hard_instances_are_no_worse_than_the_worst_pair(
 
 
 @pytest.mark.quick(13)
+@pytest.mark.search(16)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", [*BUDGETS, ApproxDP(0.3, 0.05)], ids=str)
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(2), AnyWindow(2)], ids=str)
@@ -398,6 +399,7 @@ def test_a_picture_shows_both_logs_and_where_they_differ() -> None:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(4)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", [PureDP(1.0), dw.ZCDP(0.5)], ids=lambda budget: budget.kind)
 def test_the_search_finds_what_enumeration_does(unit: Unit, budget: Budget) -> None:

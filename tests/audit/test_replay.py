@@ -28,7 +28,6 @@ from dpwindows.kernel.designs import Design
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
 from tests.audit.asked import BUDGETS, UNITS, Ints, scaled
-from tests.count.one_engine import shared
 from tests.plans import plan_of as asked_plan
 
 QUIET = EngineSettings(progress=False)
@@ -43,16 +42,10 @@ def plan_of(*queries: Query | WindowFamily, unit: Unit | None = None, budget: Bu
 # --- Honest releases ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    with shared() as in_use:
-        yield in_use
-
-
 @pytest.fixture
-def tables_by_one_engine(engine: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+def tables_by_one_engine(an_engine: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
     """For tests that read tables; the module has others too."""
-    with engine():
+    with an_engine():
         yield
 
 
@@ -60,6 +53,7 @@ by_one_engine = pytest.mark.usefixtures("tables_by_one_engine")
 
 
 @pytest.mark.slow
+@pytest.mark.search(5)
 @by_one_engine
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)

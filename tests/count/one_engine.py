@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager, contextmanager
 import duckdb
 import pytest
 
-# What takes the name of the engine's maker along with it is loaded before another one stands in its place.
-import dpwindows.count.check  # noqa: F401
+from dpwindows.count import guess, look, sample
 from dpwindows.count.engines import duckdb as reading
 from dpwindows.count.events import EngineSettings
+from dpwindows.stream import engine as streams
 
 
 @contextmanager
 def shared() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """An engine, and a context in which files and tables are read by it, in a connection of its own each.
+    """An engine, and a context in which files, tables and streams are read by it, in a connection of its own each.
 
     Settings of the readings are not heeded.
     """
@@ -30,7 +30,8 @@ def shared() -> Iterator[Callable[[], AbstractContextManager[None]]]:
         @contextmanager
         def in_use() -> Iterator[None]:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(reading, "private_engine", own_connection)
+                for module in (reading, guess, look, sample, streams):
+                    patch.setattr(module, "private_engine", own_connection)
                 yield
 
         yield in_use

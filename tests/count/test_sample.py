@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpwindows.count import sample as sampling
 from dpwindows.count.events import SPACES, CsvLayout
-from dpwindows.count.sample import sample_of
+from dpwindows.count.sample import Sample, sample_of
 from tests.end_to_end.command_line import run
 
 
@@ -48,6 +49,24 @@ def test_a_name_may_be_empty(tmp_path: Path) -> None:
     """As pandas writes the index of a table."""
     sample = sample_of(written(tmp_path, ",user,time\n0,a,2013-01-01\n"), None, None)
     assert (sample.names, sample.layout) == (["", "user", "time"], None)
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--item", "user", "--time", "ts"), ("--start", "2013-01-01", "--end", "2013-01-04")]
+)
+def test_a_check_reads_the_first_rows_once(
+    more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, read = written(tmp_path, "user,ts\na,2013-01-01 10:00\nb,2013-01-02 11:00\n"), []
+    csv_sample = sampling._csv_sample
+
+    def counting(file: Path, layout: CsvLayout | None) -> Sample:
+        read.append(file)
+        return csv_sample(file, layout)
+
+    monkeypatch.setattr(sampling, "_csv_sample", counting)
+    assert "carry no zone" in run("check", log, *more).must_work().out
+    assert len(read) == 1
 
 
 # --- the note that times without a zone are read as UTC: where it is due, and nowhere else ---------------------------

@@ -45,6 +45,7 @@ def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.search(1)
 @pytest.mark.parametrize("privacy", [EVENT, (*EVENT, "--delta", "0.1"), ("--unit", "item", "--rho", "0.5")], ids=str)
 def test_findings_as_json(privacy: tuple[str, ...]) -> None:
     asked = ("--window", "rolling:2", "--window", "any", "--exactly", "1", *privacy, "--steps", "4")

@@ -15,16 +15,19 @@ from typing import Any, Literal
 
 import duckdb
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
+from click.testing import CliRunner
 from hypothesis import strategies as st
 
+from dpwindows.cli import main
 from dpwindows.release import checks
 from dpwindows.release import files as release_files
 from tests.fuzz.case import Case
 from tests.fuzz.changes import NAMES, ODD_TEXTS, as_json, byte_changes, table_changes, tree_changes
 from tests.fuzz.plan_inputs import plan_files
 from tests.fuzz.state_inputs import ledgers, states
-from tests.fuzz.words import COLUMNS, RANGE, STREAM, release_words, run
+from tests.fuzz.words import COLUMNS, PLAN, RANGE, STREAM, release_words, run
 
 # --- Events ---------------------------------------------------------------------------------------------------------
 
@@ -113,6 +116,42 @@ def parquet_events(draw: st.DrawFn) -> Case:
         pa.parquet.write_table(pa.table({"who": ["ann"], "at": [datetime.date(2013, 1, 2)], "times": [1]}), other)
         files["log/b.parquet"] = bytes(other.getvalue().to_pybytes())
     return Case(release_words("log", *_counted(draw)), files, (0, 2), "out.json", changed)
+
+
+@cache
+def _counts() -> pa.Table:
+    """The result of the query that is printed for the commands here."""
+    columns = ("--dialect", "duckdb", "--table", "log", "--types", "item=text,time=date")
+    printed = CliRunner().invoke(main, ["sql", *COLUMNS, *RANGE, "--window", "cumulative", *columns])
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE log AS SELECT 'u' || range % 7 AS who, DATE '2012-12-30' + CAST(range * 5 % 13 AS INTEGER) "
+            "AS at FROM range(60)"
+        )
+        return connection.sql(printed.stdout).to_arrow_table()
+
+
+@st.composite
+def counts_files(draw: st.DrawFn) -> Case:
+    """Counts that were handed over, as CSV or Parquet: other rows, types, names, values or bytes."""
+    # The order of rows means nothing, and makes one valid file many.
+    table, changed = _counts().take(pa.array(draw(st.permutations(range(_counts().num_rows))))), []
+    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
+        if table.num_columns:
+            table, how = draw(table_changes(table))
+            changed.append(how)
+    sink, ending = pa.BufferOutputStream(), draw(st.sampled_from(("csv", "parquet")))
+    try:
+        pa.parquet.write_table(table, sink) if ending == "parquet" else pa.csv.write_csv(table, sink)
+        content = bytes(sink.getvalue().to_pybytes())
+    except pa.ArrowException:  # a type that the format has not
+        content = b"PAR1"
+    if draw(st.integers(0, 9)) == 5:
+        content = draw(byte_changes(content))
+        changed.append("bytes")
+    name = f"counts.{ending}"
+    words = ("release", "--counts", name, *COLUMNS, *RANGE, *PLAN, "--table", "log", "-o", "out.json")
+    return Case(words, {name: content}, (0, 2), "out.json", tuple(changed))
 
 
 def _made(suffix: str, make: Callable[[Path], None]) -> bytes:
@@ -378,4 +417,5 @@ READERS: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "ledgers": ledgers,
     "lines": lines,
     "plan-files": plan_files,
+    "counts": counts_files,
 }

@@ -165,6 +165,7 @@ WEIGHTS = (
 
 
 @pytest.mark.quick(4)
+@pytest.mark.search(13)
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
 def test_sums_by_their_moments(law: Law, scale: float) -> None:

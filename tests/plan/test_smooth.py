@@ -21,14 +21,14 @@ def error(window: str, thresholds: tuple[int, ...], unit: str, steps: int) -> fl
     ("window", "thresholds", "unit", "steps"),
     [
         ("rolling:28", (1,), "item-add-remove", 512),
-        ("rolling:28", (1,), "item-add-remove", 1024),
-        ("rolling:7", (3,), "item-add-remove", 512),
+        pytest.param("rolling:28", (1,), "item-add-remove", 1024, marks=pytest.mark.search(0)),
+        pytest.param("rolling:7", (3,), "item-add-remove", 512, marks=pytest.mark.search(0)),
         pytest.param("rolling:7", (1, 2), "item-add-remove", 512, marks=pytest.mark.search(0)),
         pytest.param("rolling:28", (1, 2), "item", 512, marks=pytest.mark.search(0)),
         pytest.param("rolling:28", (1,), "item", 6000, marks=pytest.mark.search(0)),
         ("tumbling:7", (1,), "item-add-remove", 512 * 7),
         ("cumulative", (1,), "event", 4096),
-        ("cumulative", (1,), "item-add-remove", 1024),
+        pytest.param("cumulative", (1,), "item-add-remove", 1024, marks=pytest.mark.search(0)),
     ],
     ids=str,
 )

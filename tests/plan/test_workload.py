@@ -51,6 +51,7 @@ def test_numbers_are_counted_by_kind_and_added_up() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.search(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss differs")
 @pytest.mark.parametrize("window", ["any:30", "rolling:7"])
 def test_a_release_takes_no_more_memory_than_was_forecast(tmp_path: Path, window: str) -> None:

@@ -355,6 +355,18 @@ def of_two(noise: Noise, first: int, second: int) -> NDArray[Any]:
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("epsilon", [1e4, 1e6, 1e9])
+def test_ratios_are_exact_where_there_is_next_to_no_noise(epsilon: float) -> None:
+    """Where noise is 0 but once in a lifetime nothing is divided by its standard deviation."""
+    plan = plan_of(dw.Rolling(2), dw.Cumulative(), budget=dw.PureDP(epsilon))
+    release = release_of(plan, Constant(STEPS, {1: 7, 2: 10}))
+    found = release.ratio((4, 6), (0, 5))
+    assert found.estimate == pytest.approx(10 / 35, abs=0.01)
+    assert found.lower <= 10 / 35 + 1e-12
+    assert found.upper >= 10 / 35 - 1e-12
+    assert found.upper - found.lower < 0.01
+
+
 def test_what_was_not_released_is_refused() -> None:
     release = release_of(plan_of(dw.Rolling(7)), Constant(STEPS, {7: 500}))
     with pytest.raises(InputError, match=r"the window 3 to 9 \(at least 1\) was not released; this release holds roll"):

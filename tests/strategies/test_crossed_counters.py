@@ -133,6 +133,7 @@ def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None
 
 # Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
 @pytest.mark.slow
+@pytest.mark.search(4)
 @pytest.mark.parametrize(
     ("unit", "law", "longest", "criterion", "most"),
     [
@@ -179,7 +180,10 @@ def test_a_change_within_a_period_moves_few_lines(
 
 
 @pytest.mark.quick(1)
-@pytest.mark.parametrize(("steps", "longest"), [(600, 30), (2000, 90), (6000, 300)])
+@pytest.mark.parametrize(
+    ("steps", "longest"),
+    [(600, 30), *(pytest.param(*more, marks=pytest.mark.search(0)) for more in ((2000, 90), (6000, 300)))],
+)
 def test_long_horizons_are_cut_into_blocks_at_little_cost(steps: int, longest: int) -> None:
     found = crossed_counters.design(asked(steps, dw.ItemAddRemove(), GAUSSIAN, longest))
     assert found is not None

@@ -26,6 +26,7 @@ def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: 
 
 # Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
 @pytest.mark.quick(1)
+@pytest.mark.search(3)
 @pytest.mark.parametrize(
     ("unit", "law", "longest", "criterion", "most"),
     [
@@ -105,7 +106,7 @@ def test_beyond_64_bits_all_numbers_are_pythons() -> None:
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", [dw.ItemAddRemove(), dw.ItemLevel()], ids=lambda unit: unit.name)
-@pytest.mark.parametrize("steps", [8, 20])
+@pytest.mark.parametrize("steps", [8, pytest.param(20, marks=pytest.mark.search(0))])
 def test_a_plan_is_found_to_apply_one_matrix(unit: Unit, steps: int) -> None:
     budget = dw.ApproxDP(1.0, 1e-6)
     plan = dw.Plan([dw.AnyWindow()], timeline=dw.Timeline.of_steps(steps), unit=unit, budget=budget)

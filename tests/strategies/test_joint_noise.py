@@ -143,18 +143,19 @@ def test_months_err_less_under_an_approximate_budget_too(unit: Unit) -> None:
 
 @pytest.mark.slow
 def test_the_sliders_of_a_page_know_it() -> None:
-    choices = unit_errors(plan_of(dw.Rolling(1), steps=60, unit=ITEM))["choices"]
+    choices = unit_errors(plan_of(dw.Rolling(1), steps=20, unit=ITEM))["choices"]
     (((found,),),) = ([one["families"] for one in choices[0]["apart"] if one["law"] == LAPLACE],)
     joint = found[-1]
     assert joint["noise"] == CUBE
     error = joint["errors"][0] * math.sqrt(joint_variance(CUBE, joint["scale"], joint["size"]))
-    assert error == pytest.approx(math.sqrt(61 * 62 / 3), rel=0.001)
+    assert error == pytest.approx(math.sqrt(21 * 22 / 3), rel=0.001)
 
 
 # --- Errors and intervals ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(3)
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("unit", [ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def test_stationary_limits_are_reached_for_single_runs(length: int, limit_: floa
 
 
 @pytest.mark.quick(2)
+@pytest.mark.search(3)
 @pytest.mark.parametrize(
     ("window", "k", "unit", "std"),
     [
@@ -103,6 +104,7 @@ SMALL = [
 
 
 @pytest.mark.quick(10)
+@pytest.mark.search(34)
 @pytest.mark.parametrize(("window", "thresholds", "unit", "steps"), SMALL)
 def test_no_gaussian_strategy_is_below_the_limit(
     window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, steps: int
@@ -186,6 +188,7 @@ def test_descent_finds_the_minimum_of_a_crooked_valley() -> None:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(2)
 @pytest.mark.parametrize(("length", "k"), [(7, 3), (28, 2), (28, 3), (28, 10), (90, 3)])
 def test_bounds_for_rolling_counts_are_tight(length: int, k: int) -> None:
     """A local search over patterns comes within 2 % (in standard error) of what the filter is charged for."""

@@ -357,6 +357,7 @@ def test_random_search_stays_below_the_fixed_window_point_bounds(k: int) -> None
 
 
 @pytest.mark.quick(6)
+@pytest.mark.search(13)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0, 1e4])
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(7), AnyWindow(), AnyWindow(5)], ids=str)

@@ -203,6 +203,7 @@ COMPRESSIBLE = (Cumulative(), Rolling(4), Rolling(6), AnyWindow(), AnyWindow(5),
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(7)
 @pytest.mark.parametrize("window", COMPRESSIBLE, ids=str)
 @pytest.mark.parametrize("steps", [7, 20, 23])
 def test_compressed_estimates_are_biased_within_their_bound(window: WindowFamily, steps: int) -> None:
@@ -261,6 +262,7 @@ def proof_of(name: str) -> str:
 
 
 @pytest.mark.quick(28)
+@pytest.mark.search(97)
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(3), AnyWindow(), AnyWindow(3)], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)

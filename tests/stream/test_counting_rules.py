@@ -16,8 +16,6 @@ from dpwindows.stream.stream import Stream
 from tests.brute_force import first_occurrences, once_a_step, rolling, rolling_in_first_runs
 from tests.stream.streams import STEP, Event, mechanism_of, new_stream, plan_of, require_exact, spied, table_of
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 
 def random_log(seed: int, steps: int) -> list[Event]:
     rng = random.Random(seed)
@@ -101,4 +99,4 @@ def test_a_stream_counts_items_in_their_first_runs(
 def test_a_bound_needs_an_end() -> None:
     for options in ({"max_runs": 2}, {"max_occurrences": 2}):
         with pytest.raises(dw.InputError, match="needs a horizon"):
-            plan_of("cumulative", "rolling:3", thresholds=(1,), unit="item-add-remove", **options)
+            plan_of("cumulative", "rolling:3", thresholds=(1,), unit="item-add-remove", horizon=None, **options)

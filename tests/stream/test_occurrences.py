@@ -49,6 +49,7 @@ def rows_of(folder: Path, plan: StreamPlan, log: pa.Table) -> list[dict[str, Any
     return rows
 
 
+@pytest.mark.search(5)
 @pytest.mark.parametrize(("unit", "rule"), CASES, ids=str)
 @pytest.mark.parametrize("measures", ["alone", "beside items"])
 def test_a_stream_releases_what_the_log_holds(

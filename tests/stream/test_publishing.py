@@ -28,8 +28,6 @@ from tests.end_to_end.command_line import run
 from tests.patience import PATIENCE
 from tests.stream.streams import LOG, PLAN, SETTINGS, STEP, copied, new_stream, plan_of, same, spied, started, table_of
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 
 class Crash(BaseException):
     """The process ends here."""

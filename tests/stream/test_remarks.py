@@ -13,8 +13,6 @@ from dpwindows.stream.calls import require_passed
 from dpwindows.stream.remarks import remarks_on_steps
 from tests.end_to_end.command_line import run
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 ASKED = ("--window", "rolling:2", "--unit", "event", "--epsilon", "1")
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

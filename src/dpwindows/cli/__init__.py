@@ -21,7 +21,9 @@ from dpwindows.cli.ledger import ledger
 from dpwindows.cli.outcome import told, whole_run
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
+from dpwindows.cli.publish import publish
 from dpwindows.cli.release import release
+from dpwindows.cli.sql import sql
 from dpwindows.cli.statement import statement
 from dpwindows.cli.stream import stream
 from dpwindows.cli.theory import theory
@@ -52,8 +54,10 @@ for command in (
     plan,
     check,
     release,
+    sql,
     count,
     report,
+    publish,
     statement,
     stream,
     ledger,

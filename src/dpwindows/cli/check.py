@@ -43,10 +43,11 @@ def check(
     """Say what is in the log EVENTS, for the operator's eyes only: the figures are exact and protected by nothing.
 
     Nothing is written and nothing is spent. EVENTS is a Parquet, CSV, JSON Lines or Excel file, a glob, a directory of
-    files, or a DuckDB or SQLite database; not PostgreSQL or Spark. What is not said is guessed from all rows, and shown
-    with what speaks for it and what else it may be. With --by and --values it says which values of the list do not
-    occur, and which frequent ones are not on it. At the end stands the shape of a release to run next, whose public
-    range is for you to fill in: from what you know of the log, and not from its first and last time.
+    files, a DuckDB or SQLite database, or a Delta or Iceberg table; not PostgreSQL or Spark. What is not said is
+    guessed from all rows, and shown with what speaks for it and what else it may be. With --by and --values it says
+    which values of the list do not occur, and which frequent ones are not on it. At the end stands the shape of a
+    release to run next, whose public range is for you to fill in: from what you know of the log, and not from its
+    first and last time.
 
     Exits with 2 if a release would be refused, or would be nothing but noise, and where it is not clear which columns
     or which format are meant: then it names what may be.
@@ -93,6 +94,7 @@ def _figures(found: Check) -> list[tuple[str, str]]:
         ("item column", columns.item),
         ("time column", columns.time + (f", read as {columns.time_format}" if columns.time_format else "")),
         ("guessed", ", ".join(f"{option} {value}" for option, value in found.guessed.items()) or "nothing"),
+        *([] if found.version is None else [("state read", found.version)]),
         ("rows", f"{seen.rows:,}"),
         ("distinct items", f"{seen.items:,}"),
         ("first time", "none" if seen.first is None else str(seen.first)),

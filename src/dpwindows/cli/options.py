@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
-from dpwindows.cli.screen import Command, budget_options, number_option
-from dpwindows.cli.values import Asked, layout_of, ledger_of
+from dpwindows.cli.screen import Command, budget_options, number_option, tell
+from dpwindows.cli.values import Asked, AskedCounts, layout_of, ledger_of
 from dpwindows.count.engines import ENGINES
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
+    from dpwindows.count.sources.batches import Batches
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
@@ -210,6 +211,7 @@ _max_draws_option = number_option(
     "Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
 )
 
+counts_options = handing("asked", AskedCounts, [query_options, group_options])
 planned_options = handing("asked", Asked, [query_options, group_options, privacy_options])
 planned_options_with_draws = handing("asked", Asked, [query_options, group_options, privacy_options, _max_draws_option])
 
@@ -283,7 +285,7 @@ _layout_options = handing(
     ],
 )
 
-row_options = stack(
+_value_options = stack(
     [
         click.option(
             "--time-format",
@@ -297,25 +299,38 @@ row_options = stack(
             help="Items are the whole numbers that values such as 13085.0 stand for; rows whose item is none are "
             "ignored.",
         ),
-        _layout_options,
-        click.option(
-            "--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row."
-        ),
     ]
 )
-
-event_options = handing(
-    "columns",
-    EventColumns,
-    [
-        click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items."),
-        click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer."),
-        row_options,
-    ],
+_count_option = click.option(
+    "--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row."
+)
+_item_option = click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
+_time_option = click.option(
+    "--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer."
 )
 
+row_options = stack([_value_options, _layout_options, _count_option])
+event_options = handing("columns", EventColumns, [_item_option, _time_option, row_options])
+table_options = handing("columns", EventColumns, [_item_option, _time_option, _value_options, _count_option])
 
-def refuse_inputs(output: Path | None, ledger: Ledger | None = None, **read: str | Path | None) -> None:
+
+def at_one_state(events: str, settings: EngineSettings) -> str | Batches:
+    """Events as they are from here on: of a table of a lake the state that it is in, which is shown.
+
+    Raises:
+        InputError: the table cannot be read.
+        EngineError: its catalogue or storage cannot be reached.
+    """
+    from dpwindows.count.sources.batches import in_batches
+
+    batches = in_batches(events) if settings.engine in (None, "duckdb") else None
+    if batches is None:
+        return events
+    tell(f"Reading {batches.version}.")
+    return batches
+
+
+def refuse_inputs(output: Path | None, ledger: Ledger | None = None, **read: str | Path | Batches | None) -> None:
     """Check that the output is no file that the command reads, its ledger among them; see `require_not_read`."""
     from dpwindows.release.outputs import require_not_read
 

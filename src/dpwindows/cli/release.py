@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.options import (
+    at_one_state,
     claim_output,
     engine_options,
     event_options,
@@ -24,20 +25,25 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import Asked, build_plan
+from dpwindows.count.events import CountsFile
 from dpwindows.errors import InputError, counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.events import EngineSettings, EventColumns
+    from dpwindows.count.sources.batches import Batches
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
 
 @click.command(cls=PlannedCommand)
-@click.argument("events")
+@click.argument("events", required=False)
 @event_options
 @click.option("--table", metavar="NAME", help="Table of a database, or sheet of a workbook, to read.")
+@click.option(
+    "--counts", metavar="FILE", help="In place of EVENTS: the result of the query that 'dpwindows sql' prints."
+)
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
 @click.option("--end", required=True, help="End of the range, exclusive.")
 @step_option
@@ -52,9 +58,10 @@ if TYPE_CHECKING:
 @click.option("--check-first", is_flag=True, help="Look at the log first, and ask if something looks wrong.")
 @json_option
 def release(
-    events: str,
+    events: str | None,
     columns: EventColumns,
     table: str | None,
+    counts: str | None,
     settings: EngineSettings,
     ledger: Ledger | None,
     *,
@@ -76,30 +83,36 @@ def release(
     same data returns the release that was stored.
 
     EVENTS is a Parquet, CSV, JSON Lines or Excel file, a glob, a directory of files, or a DuckDB or SQLite database
-    (with --table where it has several tables); or the address of a PostgreSQL server,
+    (with --table where it has several tables); the folder of a Delta table, or iceberg:CATALOG.NAMESPACE.TABLE, of
+    which the state that is read is shown; or the address of a PostgreSQL server,
     postgresql://USER@HOST/DATABASE, with --table; or, with --engine spark, Parquet files or the name of a table. The
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
 
     With --check-first the log is read as by 'dpwindows check' before anything is spent. If something looks like a
     mistake, such as a range in another year or a group that does not occur, you are asked whether to go on. Where there
     is no terminal to ask on, it ends with exit code 2, and nothing is spent or written.
+
+    With --counts FILE, and no EVENTS, the counts are those that a database gave for the query of 'dpwindows sql': CSV
+    or Parquet. Give the options that the query was printed with.
     """
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.sample import remark_on_zones
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
-    refuse_inputs(output, ledger, events=events, plan_file=plan_file, password_file=settings.password_file)
+    source = _source(events, counts, settings, check_first=check_first)
+    read = counts if isinstance(source, CountsFile) else source
+    refuse_inputs(output, ledger, events=read, plan_file=plan_file, password_file=settings.password_file)
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     planned = build_plan(timeline, asked)
     say_notes(planned)
-    if check_first:
-        _look_first(events, replace(columns, grouping=planned.grouping), timeline, table, settings)
+    if check_first and not isinstance(source, CountsFile):
+        _look_first(source, replace(columns, grouping=planned.grouping), timeline, table, settings)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claim_output(output, force=force):
         outcome = run_plan(
             planned,
-            events,
+            source,
             columns,
             table=table,
             settings=settings,
@@ -131,15 +144,34 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    zone = None if timeline.is_integer or zone_is_given() else remark_on_zones(events, columns, table, settings)
+    zone = None
+    if not (isinstance(source, CountsFile) or timeline.is_integer or zone_is_given()):
+        zone = remark_on_zones(source, columns, table=table, settings=settings)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
     console.print(f"\n{promise}", style="dim", soft_wrap=True)
 
 
+def _source(
+    events: str | None, counts: str | None, settings: EngineSettings, *, check_first: bool
+) -> str | Batches | CountsFile:
+    """What is released: the log, as it is from here on, or the file with its counts.
+
+    Raises:
+        InputError: there is none of them, or both, or what was asked goes with a log.
+    """
+    if (events is None) == (counts is None):
+        raise InputError("give either EVENTS, the log that is counted, or --counts FILE, counts that were made of it")
+    if events is not None:
+        return at_one_state(events, settings)
+    if check_first:
+        raise InputError("--check-first looks at a log, and --counts FILE holds none: leave one of them out")
+    return CountsFile(str(counts))
+
+
 def _look_first(
-    events: str, columns: EventColumns, timeline: Timeline, table: str | None, settings: EngineSettings
+    events: str | Batches, columns: EventColumns, timeline: Timeline, table: str | None, settings: EngineSettings
 ) -> None:
     """Look at the log, for the operator's eyes only, and ask whether to go on if something looks like a mistake.
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.cli.options import (
+    at_one_state,
     claim_output,
     event_options,
     ledger_options,
@@ -180,18 +181,19 @@ def advance(
 ) -> None:
     """Close every step of the stream STATE up to TIME, and release the windows that end at them.
 
-    EVENTS holds the events of these steps: a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a
-    DuckDB or SQLite database, read by the columns and the layout that STATE was created with. A log that goes on after
-    TIME can be handed over whole with --later ignore. The same TIME again, with the same EVENTS or none, returns the
-    stored release.
+    EVENTS holds the events of these steps: a Parquet, CSV or JSON Lines file, a glob, a directory of such files, a
+    DuckDB or SQLite database, or a Delta or Iceberg table, read by the columns and the layout that STATE was
+    created with. A log that goes on after TIME can be handed over whole with --later ignore. The same TIME again,
+    with the same EVENTS or none, returns the stored release.
     """
     from dpwindows.stream.stream import Stream
 
-    refuse_inputs(output, ledger, state=state, events=events)
+    source = events and at_one_state(events, settings)
+    refuse_inputs(output, ledger, state=state, events=source)
     # Nobody else prepares the same file meanwhile, so that no step is closed for numbers that cannot be written.
     with claim_output(output, force=force), Stream.open(state, ledger, settings=settings) as opened:
         before = opened.closed_steps
-        released = opened.advance(events, through, **how)
+        released = opened.advance(source, through, **how)
         for note in opened.notes:
             tell(f"Note: {note}")
         _write(released, output, force, as_json=as_json)

@@ -13,9 +13,12 @@ from dpwindows.errors import InputError
 from dpwindows.progress import show_progress
 
 if TYPE_CHECKING:
+    from dpwindows.ask.groups import Grouping
     from dpwindows.ask.privacy import Budget
     from dpwindows.ask.queries import Query
+    from dpwindows.ask.timeline import Timeline
     from dpwindows.count.events import CsvLayout
+    from dpwindows.count.query.wanted import Wanted
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
@@ -50,8 +53,8 @@ def ledger_of(ledger_file: Path | None, dataset: str | None) -> Ledger | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is asked for, for whom and under which budget, as it stands on a command's line or in its plan file."""
+class AskedCounts:
+    """What is counted, as it stands on a command's line or in its plan file."""
 
     windows: tuple[str, ...]
     at_least: tuple[int, ...]
@@ -67,6 +70,56 @@ class Asked:
     group_of: str | None
     max_groups: int | None
     totals: float | None
+
+    def queries(self) -> list[Query]:
+        """The queries asked for; raises `InputError` if one is not legal."""
+        from dpwindows.ask.queries import Query, parse_window
+
+        queries = queries_in_file() or []
+        for text in () if queries else self.windows:
+            query = Query(parse_window(text))
+            query = query.at_least(*self.at_least) if self.at_least else query
+            query = query.exactly(*self.exactly) if self.exactly else query
+            for most in self.histograms:
+                query = query.histogram(most)
+            query = query.occurrences() if self.occurrences else query
+            queries.append(query)
+        return queries
+
+    def wanted(self, timeline: Timeline) -> tuple[Wanted, Grouping | None]:
+        """What is counted for them over a range, and in which groups.
+
+        Raises:
+            InputError: what is asked is not legal.
+        """
+        from dpwindows.ask.calendar import Calendar
+        from dpwindows.ask.counting_rule import CountingRule, require_fit, require_loss, require_one_bound
+        from dpwindows.ask.groups import grouping
+        from dpwindows.ask.periods import placed
+        from dpwindows.ask.privacy import EventLevel, ItemLevel
+        from dpwindows.ask.queries import normalise
+        from dpwindows.count.query.wanted import Wanted
+
+        rule = CountingRule(self.distinct_steps, self.max_occurrences, self.max_runs)
+        groups = grouping(
+            groups_asked(self.by, self.values),
+            group_of=self.group_of,
+            max_groups=self.max_groups,
+            totals=self.totals,
+        )
+        if groups is not None:
+            require_one_bound(rule)
+        queries = placed(normalise(self.queries()), Calendar.of(timeline), timeline.steps)
+        # Whom a rule and groups go with is looked at where a unit is asked for.
+        require_fit(rule, queries, ItemLevel() if rule.bounded else EventLevel(), timeline.steps)
+        require_loss(self.estimate_loss, rule)
+        return Wanted.of(queries, rule, timeline.steps, loss=self.estimate_loss is not None), groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(AskedCounts):
+    """What is asked for, for whom and under which budget, as it stands on a command's line or in its plan file."""
+
     unit: str
     epsilon: float | None
     delta: float | None
@@ -91,7 +144,7 @@ class Asked:
             *("distinct_steps", "max_occurrences", "max_runs", "estimate_loss"),
         )
         return {
-            "queries": self._queries(),
+            "queries": self.queries(),
             "unit": parse_unit(self.unit),
             "weights": _parse_weights(self.weights),
             "by": groups_asked(self.by, self.values),
@@ -103,20 +156,6 @@ class Asked:
         from dpwindows.ask.privacy import parse_budget
 
         return parse_budget(self.epsilon, self.delta, self.rho)
-
-    def _queries(self) -> list[Query]:
-        from dpwindows.ask.queries import Query, parse_window
-
-        queries = queries_in_file() or []
-        for text in () if queries else self.windows:
-            query = Query(parse_window(text))
-            query = query.at_least(*self.at_least) if self.at_least else query
-            query = query.exactly(*self.exactly) if self.exactly else query
-            for most in self.histograms:
-                query = query.histogram(most)
-            query = query.occurrences() if self.occurrences else query
-            queries.append(query)
-        return queries
 
 
 def build_plan(timeline: Any, asked: Asked) -> Plan:

@@ -31,6 +31,7 @@ from dpwindows.count.guess import (
 from dpwindows.count.look import GroupLook, Look, look
 from dpwindows.count.query.dialect import Kind
 from dpwindows.count.sample import Sample, remark_on_zones, sample_of
+from dpwindows.count.sources.batches import Batches, in_batches
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.files import files_of
 from dpwindows.count.time_formats import EPOCHS
@@ -79,7 +80,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Check(Findings):
-    """What was found, and the reading that was used.
+    """What was found, and the reading that was used; of a table of a lake, also which of its states was looked at.
 
     `guessed` has what of the reading was guessed, by option, and `evidence` why, where it is a column. `command` is the
     shape of the release to run next, with START and END left to be filled in where no range was given.
@@ -90,6 +91,7 @@ class Check(Findings):
     evidence: dict[str, Guess]
     step: str
     command: str
+    version: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
@@ -100,6 +102,7 @@ class Check(Findings):
             "guessed": self.guessed,
             "evidence": {option: asdict(guess) for option, guess in self.evidence.items()},
             **asdict(self.look),
+            "version": self.version,
             "step": self.step,
             "problems": list(self.problems),
             "doubts": list(self.doubts),
@@ -109,38 +112,44 @@ class Check(Findings):
 
 
 def check_events(source: str, options: LogOptions, settings: EngineSettings | None = None) -> Check:
-    """Look at a log: files, or a DuckDB or SQLite database.
+    """Look at a log: files, a DuckDB or SQLite database, or a table of a lake.
 
     Raises:
         InputError: it cannot be read at all, or a column is not there; its engine is another one; or which columns hold
             items and times, or how times are written, is not clear: the message names what it may be.
         EngineError: the engine failed.
     """
-    settings = settings or EngineSettings()
-    _require_files(source, settings)
-    sample = sample_of(source, options.layout, options.table)
-    columns, guessed, evidence, integer = _guessed_reading(source, sample, options, settings)
+    settings, batches = settings or EngineSettings(), in_batches(source)
+    opened = source if batches is None else batches
+    _require_files(opened, settings)
+    sample = sample_of(opened, options.layout, options.table)
+    columns, guessed, evidence, integer = _guessed_reading(opened, sample, options, settings)
     timeline = _timeline(options, integer=integer)
-    found = examine(source, columns, timeline, integer=integer, table=options.table, settings=settings)
+    read: dict[str, Any] = {"table": options.table, "settings": settings, "sample": sample}
+    found = examine(opened, columns, timeline, integer=integer, **read)
     step, notes = options.step or _suitable_step(found.look), found.notes
     asked = options.time_zone is None and not integer
-    if asked and (unzoned := remark_on_zones(source, columns, options.table, settings)):
+    if asked and (unzoned := remark_on_zones(opened, columns, **read)):
         notes = (unzoned, *notes)
         options = replace(options, time_zone="UTC")
     command = _command(source, columns, options, step)
-    return Check(found.look, found.problems, found.doubts, notes, columns, guessed, evidence, step, command)
+    version = None if batches is None else batches.version
+    return Check(found.look, found.problems, found.doubts, notes, columns, guessed, evidence, step, command, version)
 
 
 def examine(
-    source: str,
+    source: str | Batches,
     columns: EventColumns,
     timeline: Timeline | None,
     *,
     integer: bool = False,
     table: str | None = None,
     settings: EngineSettings | None = None,
+    sample: Sample | None = None,
 ) -> Findings:
     """What a log holds as a release reads it, with nothing guessed, and what to think of it.
+
+    `sample` are its first rows, where they were read before.
 
     Raises:
         InputError: it cannot be read at all or cannot be read twice, or a column is not there.
@@ -149,7 +158,7 @@ def examine(
     settings = settings or EngineSettings()
     _require_files(source, settings)
     seen = look(source, columns, timeline, integer=integer, table=table, settings=settings)
-    sample = sample_of(source, columns.layout, table)
+    sample = sample or sample_of(source, columns.layout, table)
     times = sample.values.get(columns.time, [])
     formats = formats_of(times, sample.kinds.get(columns.time, Kind.TEXT))
     problems = tuple(_problems(seen, columns, timeline, formats))
@@ -159,20 +168,22 @@ def examine(
     return Findings(seen, problems, doubts, tuple(_notes(seen, columns, timeline)))
 
 
-def _require_files(source: str, settings: EngineSettings) -> None:
-    """Refuse what is no file or database in a file, or can be read only once."""
+def _require_files(source: str | Batches, settings: EngineSettings) -> None:
+    """Refuse what is no file, database in a file or table of a lake, or can be read only once."""
     engine = engine_name(source, settings)
     if engine != "duckdb":
         raise InputError(
-            f"check looks at files and at DuckDB and SQLite databases, and this source is read by the engine {engine}: "
-            f"look at it with a query of its own, such as count(*), min and max of time"
+            f"check looks at files, tables of a lake and DuckDB and SQLite databases, and this source is read by the "
+            f"engine {engine}: look at it with a query of its own, such as count(*), min and max of time"
         )
-    if not database_of(source) and not all(file.is_file() for file in files_of(source)):
+    if isinstance(source, Batches) or database_of(source):
+        return
+    if not all(file.is_file() for file in files_of(source)):
         raise InputError(f"check reads a log more than once, and {source} is a pipe: write it to a file")
 
 
 def _guessed_reading(
-    source: str, sample: Sample, options: LogOptions, settings: EngineSettings
+    source: str | Batches, sample: Sample, options: LogOptions, settings: EngineSettings
 ) -> tuple[EventColumns, dict[str, str], dict[str, Guess], bool]:
     """How the log is read, what of that was guessed, by option, why, and whether times are whole numbers."""
     if not any(sample.values.values()):

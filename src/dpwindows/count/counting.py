@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,9 @@ from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines import signed_counts
+from dpwindows.count.events import CountsFile
 from dpwindows.count.groups import GroupedAnswers, span_of
+from dpwindows.count.possible import SignedCounts
 from dpwindows.count.query.first_runs import series_number
 from dpwindows.count.request import CountRequest
 
@@ -30,6 +32,7 @@ def count_events(request: CountRequest) -> ExactAnswers:
     numbers = {series_number(place): series for place, series in enumerate(wanted.series)}
     thresholds = [*wanted.thresholds, *[LOST] * wanted.loss]
     changes = by_threshold(signed_counts(request), [*thresholds, *numbers])
+    _require_possible(request, changes)
     return ExactAnswers(
         request.timeline.steps,
         {k: changes[k] for k in thresholds},
@@ -54,14 +57,25 @@ def count_groups(request: CountRequest) -> GroupedAnswers:
     wanted, grouping, span = request.wanted, request.columns.grouping, span_of(request.timeline)
     counted = signed_counts(replace(request, wanted=replace(wanted, span=span)))
     changes = {}
-    for k, found in by_threshold(counted, wanted.thresholds).items():
-        place, recency, delta = found[:, found[0] // span == found[1] // span]
+    places = {
+        k: found[:, found[0] // span == found[1] // span]
+        for k, found in by_threshold(counted, wanted.thresholds).items()
+    }
+    _require_possible(request, places)
+    for k, (place, recency, delta) in places.items():
         step, near = place % span, recency % span
         if wanted.reach is not None:
             # Queries may leave recencies as they are: equal logs have equal signed counts all the same.
             near = np.maximum(near, step - wanted.reach)
         changes[k] = place // span, step, near, delta
     return GroupedAnswers(request.timeline.steps, grouping, changes, wanted.rule, wanted.reach)
+
+
+def _require_possible(request: CountRequest, changes: Mapping[int, Int64Array]) -> None:
+    """Check that counts which were made elsewhere can be of a log; see `SignedCounts`."""
+    if isinstance(request.source, CountsFile):
+        steps, grouping = request.timeline.steps, request.columns.grouping
+        SignedCounts(str(request.source.path), changes, request.wanted, steps, grouping).require_possible()
 
 
 def by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, Int64Array]:

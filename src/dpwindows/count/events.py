@@ -70,6 +70,17 @@ def csv_layout(delimiter: str | None, columns: Sequence[str] | None) -> CsvLayou
 
 
 @dataclass(frozen=True)
+class CountsFile:
+    """In place of events: a file with the whole result of the query that `Plan.sql` writes, run by hand.
+
+    It is CSV or Parquet, or a folder or glob of such files. Its counts are taken as they are: that they are those of
+    the log is the promise of whoever ran the query.
+    """
+
+    path: str | Path
+
+
+@dataclass(frozen=True)
 class EventColumns:
     """The names of the columns that hold the item, its time and, if any, its number of occurrences.
 

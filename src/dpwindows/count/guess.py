@@ -243,7 +243,7 @@ def _ask_for_times(others: Sequence[Profile]) -> NoReturn:
     raise InputError(said)
 
 
-def profiles_of(source: str, sample: Sample, table: str | None, settings: EngineSettings) -> dict[str, Profile]:
+def profiles_of(source: object, sample: Sample, table: str | None, settings: EngineSettings) -> dict[str, Profile]:
     """What every column of a log holds, by name.
 
     All rows are read, once. Of a source that cannot be read whole the first rows are taken.
@@ -313,7 +313,7 @@ class _Several(EventColumns):
 
 
 def _count_values(
-    source: str,
+    source: object,
     names: Sequence[str],
     formats: dict[str, tuple[str, ...]],
     sample: Sample,

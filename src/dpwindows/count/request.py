@@ -13,10 +13,10 @@ from dpwindows.count.query.wanted import Wanted
 class CountRequest:
     """Which events are counted, over which range, and how often an item must occur.
 
-    The source is the path of a Parquet, CSV, JSON, DuckDB or SQLite file, a glob, a directory, a pandas, Polars or
-    Arrow table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a database, or a Spark
-    data frame or session, with the table or view to read where it holds several. It is read once and not written to.
-    Events outside the timeline are left out. By default the source says which engine counts.
+    The source is the path of a Parquet, CSV, JSON, DuckDB or SQLite file, a glob, a directory, a table of a lake, a
+    pandas, Polars or Arrow table, an Arrow dataset or stream, a DuckDB relation, the address or SQLAlchemy engine of a
+    database, or a Spark data frame or session, with the table or view to read where it holds several. It is read once
+    and not written to. Events outside the timeline are left out. By default the source says which engine counts.
     """
 
     source: object

@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import duckdb
+
 from dpwindows.count.dialects.duckdb import DIALECT
 from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Kind, quote_name
+from dpwindows.count.sources.batches import Batches
 from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.duckdb import database_table, file_list
@@ -57,12 +60,16 @@ class Sample:
         return list(self.values)
 
 
-def sample_of(source: str, layout: CsvLayout | None, table: str | None) -> Sample:
-    """The first rows of a file, a directory or a database in a file.
+def sample_of(source: str | Batches, layout: CsvLayout | None, table: str | None) -> Sample:
+    """The first rows of a file, a directory, a database in a file or a table of a lake.
 
     Raises:
         InputError: there is none, or it cannot be read.
     """
+    if isinstance(source, Batches):
+        with private_engine(EngineSettings()) as connection, running(EventColumns("item", "time")):
+            connection.register("batches", source.chosen(source.schema.names))
+            return _first_rows(connection, "batches", {})
     if database_of(source) == "sqlite":
         return _sqlite_sample(source, table)
     files = files_of(source)
@@ -82,14 +89,22 @@ def sample_of(source: str, layout: CsvLayout | None, table: str | None) -> Sampl
 def _typed_sample(file: Path, table: str | None, *, database: bool) -> Sample:
     with private_engine(EngineSettings()) as connection, running(EventColumns("item", "time")):
         relation = database_table(connection, file, table)[0] if database else f"read_parquet({file_list([file])})"
-        described = connection.sql(f"SELECT * FROM {relation}")
-        types = zip(described.columns, described.types, strict=True)
-        kinds = {name: DIALECT.column_of(type_.id).kind for name, type_ in types}
-        if not database:
-            old = f"SELECT name FROM parquet_schema({file_list([file])}) WHERE type = 'INT96'"
-            kinds |= {name: Kind.INSTANT for (name,) in connection.execute(old).fetchall() if name in kinds}
-        texts = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in kinds)
-        rows = connection.execute(f"SELECT {texts} FROM {relation} LIMIT {_ROWS}").fetchall()
+        if database:
+            return _first_rows(connection, relation, {})
+        old = f"SELECT name FROM parquet_schema({file_list([file])}) WHERE type = 'INT96'"
+        instants = connection.execute(old).fetchall()
+        return _first_rows(connection, relation, {name: Kind.INSTANT for (name,) in instants})
+
+
+def _first_rows(connection: duckdb.DuckDBPyConnection, relation: str, known: dict[str, Kind]) -> Sample:
+    """The first rows of a relation; some kinds of columns may be known better than by their types."""
+    described = connection.sql(f"SELECT * FROM {relation}")
+    kinds = {
+        name: known.get(name, DIALECT.column_of(kind.id).kind)
+        for name, kind in zip(described.columns, described.types, strict=True)
+    }
+    texts = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in kinds)
+    rows = connection.execute(f"SELECT {texts} FROM {relation} LIMIT {_ROWS}").fetchall()
     return Sample({name: [row[place] for row in rows] for place, name in enumerate(kinds)}, kinds)
 
 
@@ -165,16 +180,24 @@ def _delimiter(lines: Sequence[str]) -> str:
     return best if score(best)[0] > len(lines) // 2 or not score(SPACES)[0] else SPACES
 
 
-def remark_on_zones(source: str, columns: EventColumns, table: str | None, settings: EngineSettings) -> str | None:
+def remark_on_zones(
+    source: str | Batches,
+    columns: EventColumns,
+    *,
+    table: str | None,
+    settings: EngineSettings,
+    sample: Sample | None = None,
+) -> str | None:
     """What to say where times were read in UTC because neither they nor the operator name a zone; else None.
 
-    Dates carry no zone and need none. A source that is not read here, or not at all, is left to whoever reads it.
+    `sample` are the first rows of the source, where they were read before. Dates carry no zone and need none. A source
+    that is not read here, or not at all, is left to whoever reads it.
     """
     with suppress(InputError, EngineError, OSError, KeyError):
         here = engine_name(source, settings) == "duckdb"
         # What is read from a pipe is gone.
-        there = database_of(source) or all(file.is_file() for file in files_of(source))
-        if here and there and _are_naive(source, columns, table):
+        there = isinstance(source, Batches) or database_of(source) or all(file.is_file() for file in files_of(source))
+        if here and there and _are_naive(source, columns, table, sample):
             return (
                 f"times in the column {columns.time!r} carry no zone and are read as UTC: if they are local, name "
                 f"their zone with --time-zone"
@@ -182,11 +205,11 @@ def remark_on_zones(source: str, columns: EventColumns, table: str | None, setti
     return None
 
 
-def _are_naive(source: str, columns: EventColumns, table: str | None) -> bool:
+def _are_naive(source: str | Batches, columns: EventColumns, table: str | None, sample: Sample | None) -> bool:
     pattern = columns.time_format
     if pattern is not None:
         return pattern not in EPOCHS and has_clock(pattern) and not has_offset(pattern)
-    sample = sample_of(source, columns.layout, table)
+    sample = sample or sample_of(source, columns.layout, table)
     texts = [text for text in sample.values[columns.time] if text is not None]
     unzoned = any(_CLOCK.search(text) and not _ZONED.search(text) for text in texts)
     return sample.kinds[columns.time] is Kind.WALL or (sample.kinds[columns.time] is Kind.TEXT and unzoned)

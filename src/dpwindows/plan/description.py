@@ -21,19 +21,27 @@ from dpwindows.plan.stored_designs import design_to_dict
 FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
 HORIZON, ENDLESS = "horizon", "endless"
+_HANDED_OVER = (
+    "The exact counts were handed over as a file: the guarantee assumes that they are those of a log by the query that "
+    "dpwindows printed, which nobody but whoever ran it can know."
+)
 _VERSIONED = ("opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
-def describe(plan: Planned) -> dict[str, Any]:
-    """The metadata of a release of this plan: plain values, with a new release id and the time."""
+def describe(plan: Planned, *, handed_over: bool = False) -> dict[str, Any]:
+    """The metadata of a release of this plan: plain values, with a new release id and the time.
+
+    The exact counts may have been `handed_over`, rather than counted here.
+    """
     return {
         "format": FORMAT,
         "release_id": uuid.uuid4().hex,
         "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "guarantee": guarantee(plan),
+        "guarantee": f"{guarantee(plan)}{f' {_HANDED_OVER}' if handed_over else ''}",
         "unit": {"name": plan.unit.name, "promise": plan.unit.promise},
         "budget": plan.budget.to_dict(),
         "singleton": plan.singleton,
+        **({"exact_counts": "handed over"} if handed_over else {}),
         **_counting(plan),
         "timeline": {**plan.timeline.to_dict(), "steps": plan.timeline.steps},
         "queries": [

@@ -142,8 +142,10 @@ class Plan(Planned):
         the same call on the same data returns the release that was stored.
 
         Args:
-            events: a path (file, glob, directory, DuckDB or SQLite database), data frame, Arrow table or DuckDB
-                relation; a database's connection address or SQLAlchemy engine; a Spark data frame or Spark session.
+            events: a path (file, glob, directory, DuckDB or SQLite database, folder of a Delta table), data frame,
+                Arrow table, dataset or stream, or DuckDB relation; `iceberg:CATALOG.NAMESPACE.TABLE`, or a table of
+                deltalake or pyiceberg; a database's connection address or SQLAlchemy engine; a Spark data frame or
+                Spark session; or `CountsFile(path)`, the result of the query that `sql` writes.
             item: name of the column that identifies items.
             time: name of the column that holds times.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
@@ -179,6 +181,46 @@ class Plan(Planned):
             ledger=ledger,
             consistent=consistent,
         ).release
+
+    def sql(
+        self,
+        *,
+        table: str,
+        dialect: str,
+        types: Mapping[str, str],
+        item: str,
+        time: str,
+        count: str | None = None,
+        time_format: str | None = None,
+        item_type: str | None = None,
+    ) -> str:
+        """The query that counts for this plan, to run by hand in a database that is not reached from here.
+
+        Its result, saved as CSV or Parquet, is released by `run(CountsFile(path), ...)` with the same columns and
+        table. That the counts are exact is then the promise of whoever ran the query.
+
+        Args:
+            table: the table or view to count, as NAME or SCHEMA.NAME.
+            dialect: how the database spells SQL, such as `duckdb`, `postgresql` or `spark`.
+            types: the type of each column as the database calls it, by `item`, `time`, `count` and the names of the
+                columns that make groups, such as `{"item": "text", "time": "timestamp"}`.
+            item: as for `run`, and so are the others.
+            time: see `run`.
+            count: see `run`.
+            time_format: see `run`.
+            item_type: see `run`.
+
+        Raises:
+            InputError: there is no such dialect, or a type is missing, not known or does not serve.
+        """
+        from dpwindows.count.dialects import dialect_named
+        from dpwindows.count.events import EventColumns
+        from dpwindows.count.query.standalone import standalone_sql
+        from dpwindows.count.request import CountRequest
+
+        columns = EventColumns(item, time, count, time_format, None, item_type, self.grouping)
+        request = CountRequest(None, columns, self.timeline, replace(self.wanted, reach=None), table)
+        return standalone_sql(dialect_named(dialect), request, types)
 
     def _require_bearable(self) -> None:
         steps, groups = self.timeline.steps, cells_of(self.grouping)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from dpwindows.ask.counting_rule import CountingRule, require_fit, require_loss
@@ -16,7 +17,6 @@ from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, PureDP, Un
 from dpwindows.ask.queries import Cumulative, LostItems, Measure, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import longest_window
-from dpwindows.count.query.first_runs import Series
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, Law
@@ -226,17 +226,8 @@ class Planned(PlanValues, ABC):
     @property
     def wanted(self) -> Wanted:
         """What is counted for a release."""
-        if self.rule.max_runs is None:
-            return Wanted(self.thresholds, self.rule, reach=self._reach, loss=self.loss is not None)
-        series: set[Series] = set()
-        thresholds: set[int] = set()
-        for allotment in self.allotments:
-            problem = allotment.measurement.design.problem
-            if isinstance(problem.window, Rolling):
-                series |= {(k, problem.window.length) for k in problem.thresholds}
-            else:
-                thresholds |= set(problem.thresholds)
-        return Wanted(tuple(thresholds), self.rule, tuple(series), loss=self.loss is not None)
+        asked = Wanted.of(self.queries, self.rule, self.timeline.steps, loss=self.loss is not None)
+        return asked if asked.series else replace(asked, thresholds=self.thresholds, reach=self._reach)
 
     @property
     def workload(self) -> Workload:

@@ -253,6 +253,7 @@ class Metadata(Shape, kw_only=True):
     unit: UnitFacts
     budget: BudgetFacts
     singleton: bool
+    exact_counts: Literal["handed over"] | None = None
     counting: CountingRule | None = None
     groups: Grouping | None = None
     timeline: Range

@@ -135,9 +135,15 @@ class Combined:
         return {self.kinds[vector] for (vector, _), values in self.noise.items() if values.any()}
 
     def scaled(self, by: Callable[[Noise], float]) -> Combined:
-        """This combination with weights that are larger by a factor for each kind of noise."""
-        noise = {(vector, part): by(self.kinds[vector]) * values for (vector, part), values in self.noise.items()}
-        return replace(self, noise=noise)
+        """This combination with weights that are larger by a factor for each kind of noise that is in it."""
+        # Noise that is 0 but once in a lifetime weighs nothing, and has no factor.
+        return replace(
+            self,
+            noise={
+                (vector, part): by(self.kinds[vector]) * values if values.any() else values
+                for (vector, part), values in self.noise.items()
+            },
+        )
 
     def half_width(self, confidence: float) -> float:
         """Half width of the interval, bias bound included."""
@@ -315,7 +321,8 @@ def _factors(above: Combined, below: Combined, directions: FloatArray, confidenc
     def square(by: Callable[[Noise], float]) -> FloatArray:
         one, other = above.scaled(by), below.scaled(by)
         found = one.moment(one) * cosine**2 + 2 * one.moment(other) * cosine * sine + other.moment(other) * sine**2
-        return np.asarray(np.maximum(found, 1e-300))
+        # Large enough for its square to be more than 0.
+        return np.asarray(np.maximum(found, 1e-150))
 
     own, smoothed = square(lambda _: 1.0), square(lambda noise: noise.smoothed)
     kurtosis = None

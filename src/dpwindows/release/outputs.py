@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from dpwindows.count.sources.batches import Batches
 from dpwindows.count.sources.files import files_of, first_bytes
 from dpwindows.durable import SQLITE, same_file
 from dpwindows.errors import InputError
@@ -45,7 +46,7 @@ def require_no_database(output: Path) -> None:
             )
 
 
-def require_not_read(output: Path | None, **read: str | Path | None) -> None:
+def require_not_read(output: Path | None, **read: str | Path | Batches | None) -> None:
     """Check that an output (None writes none) is none of the files that its command reads, before anything is spent.
 
     What is `read` is given by what messages call it (`ledger_file`, `state`, ...): a path, and what databases keep
@@ -59,7 +60,9 @@ def require_not_read(output: Path | None, **read: str | Path | None) -> None:
     for what, source in read.items():
         if source is None:
             continue
-        if what == "events":
+        if isinstance(source, Batches):
+            files = [] if source.folder is None else files_behind(source.folder)
+        elif what == "events":
             files = files_behind(str(source))
         elif what == "release":
             files = list(parts_of(Path(source)))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,6 +23,9 @@ from dpwindows.release.derived import Combined, Derived, alone, combined, differ
 from dpwindows.release.groups import group_names, rows_of_group
 from dpwindows.release.plot import Plot
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
+
+if TYPE_CHECKING:
+    from dpwindows.count.events import EngineSettings
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,34 @@ class Release:
             {"window": query["window"], **asked} for query in self.metadata["queries"] for asked in query["measures"]
         ]
 
+    def publish(self, destination: Any, *, table: str, settings: EngineSettings | None = None) -> bool:
+        """Write the release where dashboards look: as rows of a table, under its release id, once.
+
+        Two tables are made where they are missing: `table` holds the numbers of all releases, and `table`_releases a
+        row for each release, written last, with its guarantee, checksum and metadata. Join them by `release_id`: what
+        has no row there yet is not all there. The same call again writes what is missing, or nothing.
+
+        Args:
+            destination: the path of a DuckDB database, an address or SQLAlchemy engine of PostgreSQL, a folder for
+                Delta tables, or `iceberg:CATALOG.NAMESPACE`.
+            table: the name of the table; in a database it may be `schema.name`.
+            settings: with `password_file` for an address of PostgreSQL.
+
+        Returns:
+            True if it was written, False if it was there already.
+
+        Raises:
+            InputError: the destination is none of these, a table of that name is not ours or has other columns, or this
+                release id is there with other content. Nothing was written.
+            EngineError: the destination cannot be reached or written to; the same call again goes on from there.
+
+        Example:
+            release.publish("reports.duckdb", table="reach")
+        """
+        from dpwindows.release.publish import publish
+
+        return publish(self.table, self.metadata, destination, table, settings)
+
     def plot(
         self,
         windows: str | Sequence[str] | None = None,
@@ -275,8 +306,10 @@ class Release:
     @property
     def remarks(self) -> list[str]:
         """What is to be said of the numbers beside their errors, one sentence each."""
+        handed_over = self.metadata.get("exact_counts") is not None
         loss = [] if self.loss is None else [f"{self.loss.what}, which were counted in part: {self.loss}"]
-        return [*loss, *remarks(self.table, self.metadata)]
+        counts = ["the exact counts were handed over as a file, and are taken as they are"] * handed_over
+        return [*counts, *loss, *remarks(self.table, self.metadata)]
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)

@@ -56,12 +56,13 @@ def run_plan(
     The groups are those of the plan, whatever the columns say of them.
     """
     from dpwindows.count.counting import count_events, count_groups
+    from dpwindows.count.events import CountsFile
     from dpwindows.count.request import CountRequest
 
     columns = replace(columns, grouping=plan.grouping)
     # What can be worked out without noise is, so that little is left to fail once noise is drawn. Public columns wait:
     # there may be millions of rows of them. They need errors and intervals, as the forecast does, and no data.
-    described = describe(plan)
+    described = describe(plan, handed_over=isinstance(events, CountsFile))
     boundaries = plan.timeline.boundaries()
 
     def read() -> ExactAnswers | GroupedAnswers:

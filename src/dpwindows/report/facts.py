@@ -70,10 +70,13 @@ def public_facts(metadata: Metadata) -> str:
 
 def assumption(metadata: Metadata) -> str:
     """The promise about the data that the guarantee rests on."""
+    promises = []
     if metadata["singleton"]:
-        return (
-            "Yes: every step holds at most one event over all items. It is not checked; where it fails, the claim may."
-        )
+        promises.append("every step holds at most one event over all items")
+    if metadata.get("exact_counts"):
+        promises.append("the exact counts, which were handed over as a file, are those of a log by the query printed")
+    if promises:
+        return f"Yes: {'; and '.join(promises)}. It is not checked; where it fails, the claim may."
     return "On none but what the guarantee names in full; otherwise it holds for every log."
 
 

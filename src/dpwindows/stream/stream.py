@@ -204,9 +204,9 @@ class Stream:
         call again returns the stored rows.
 
         Args:
-            events: a path (file, glob, directory or DuckDB database), data frame, Arrow table or DuckDB relation with
-                the events of these steps, read as was fixed when the stream was created. None: to have the rows of an
-                earlier call again.
+            events: a path (file, glob, directory or DuckDB database), table of a lake, data frame, Arrow table, dataset
+                or stream, or DuckDB relation with the events of these steps, read as was fixed when the stream was
+                created. None: to have the rows of an earlier call again.
             through: the end of the last step to close, exclusive; a step boundary. Public: never read from the data.
             empty: say that the steps had no events, in place of `events`.
             late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`

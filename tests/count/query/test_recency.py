@@ -24,7 +24,6 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.recency import Occurrences, recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
-from tests.count import one_engine
 from tests.counting import count_events
 from tests.search import examples
 from tests.terminal import Terminal
@@ -65,20 +64,14 @@ def logs(draw: st.DrawFn) -> tuple[Log, int, list[int]]:
     return draw(st.lists(event, max_size=30)), steps, thresholds
 
 
-@pytest.fixture(scope="module")
-def in_one_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    with one_engine.shared() as in_use:
-        yield in_use
-
-
 @pytest.mark.slow
 @given(case=logs(), weighted=st.booleans())
 @examples(120)
 def test_any_log(
-    in_one_engine: Callable[[], AbstractContextManager[None]], case: tuple[Log, int, list[int]], weighted: bool
+    an_engine: Callable[[], AbstractContextManager[None]], case: tuple[Log, int, list[int]], weighted: bool
 ) -> None:
     log, steps, thresholds = case
-    with in_one_engine():
+    with an_engine():
         check(counted(log, steps, thresholds, weighted=weighted), log, steps, thresholds)
 
 

@@ -177,6 +177,7 @@ def test_carrying_on_bounds_what_every_place_would_add(length: int, monkeypatch:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(5)
 @pytest.mark.parametrize(
     ("length", "starts"), [(1, 4), (2, 2), (2, 3), (2, 6), (3, 1), (3, 4), (3, 6), (4, 3), (4, 5), (5, 6)]
 )

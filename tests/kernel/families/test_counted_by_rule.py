@@ -69,6 +69,7 @@ def changes(answers: Ints, unit: Unit) -> list[Ints]:
 
 
 @pytest.mark.quick(2)
+@pytest.mark.search(10)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(f"{k}{v}" for k, v in rule.to_dict().items()))
 @pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel()], ids=lambda unit: unit.name)
 def test_no_item_moves_any_map_by_more_than_its_certificate(rule: CountingRule, unit: Unit) -> None:

@@ -57,7 +57,7 @@ def _all_differences(steps: int, most: int, thresholds: tuple[int, ...], unit: U
     [
         *((1, (1, 2)), (2, (1,)), (2, (2, 3))),
         *(
-            pytest.param(*case, marks=pytest.mark.slow)
+            pytest.param(*case, marks=pytest.mark.search(0))
             for case in ((1, (1,)), (1, (2,)), (1, (2, 3)), (2, (2,)), (2, (1, 2)))
         ),
     ],

@@ -173,6 +173,7 @@ FOUND = json.loads((Path(__file__).parents[2] / "data" / "rolling-period-bounds.
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(2)
 @pytest.mark.parametrize("part", range(6))
 def test_no_bound_is_looser_than_it_was(part: int) -> None:
     """Rolling counts of an item changed within a period: bounds of a dynamic programme that no check came after."""

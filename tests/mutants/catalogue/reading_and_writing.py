@@ -59,7 +59,7 @@ MUTANTS = [
     ),
     Mutant(
         "Texts that differ in case are one item in one step and two in another: one event moves the answers of both.",
-        "count/sources/duckdb.py",
+        "count/dialects/duckdb.py",
         """AS VARCHAR) COLLATE "binary"'""",
         "AS VARCHAR)'",
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",

@@ -103,6 +103,7 @@ CASES = [
 ]
 
 
+@pytest.mark.search(11)
 @pytest.mark.parametrize(("window", "k", "unit", "steps"), CASES)
 def test_limits_are_below_the_best_mechanism_for_the_enumerated_changes(
     window: WindowFamily, k: int, unit: Unit, steps: int
@@ -215,6 +216,7 @@ def occurs(counted: NDArray[np.int64], length: int) -> bool:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(4)
 @pytest.mark.parametrize("history", [*histories(3, changed=False)[3::5], *histories(3, changed=True)[1::6]], ids=str)
 def test_histories_occur_and_have_the_mean_products_that_are_stated(history: History) -> None:
     rng, steps, many = np.random.default_rng(1), 14, 6000
@@ -341,6 +343,7 @@ def test_the_trace_of_a_root_of_squares_and_a_common_mean(seed: int) -> None:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(2)
 @pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel(), ItemPerPeriod(365), EventLevel()], ids=str)
 def test_a_limit_is_worked_out_as_well_in_more_steps(unit: Unit) -> None:
     """That of 448 steps was 17 % less than that of 400 for items added or removed."""

@@ -48,6 +48,7 @@ def moves_of(window: WindowFamily, unit: Unit, steps: int) -> set[Change]:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(4)
 @pytest.mark.parametrize(
     ("window", "unit", "steps", "epsilon", "far"),
     [

@@ -52,6 +52,15 @@ class DuckDB(Dialect):
             return "TRUE"
         return super().between(Column(Kind.WALL, "TIMESTAMP") if column == INT96 else column, low, high)
 
+    def exact(self, role: str, name: str, column: Column) -> str:
+        """Text is compared by its bytes, whatever collation its column, its view or the engine has for it.
+
+        A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed
+        on. Naming another one changes the type alone: nothing is computed. It can be named for plain text only: the
+        cast turns JSON, and types that a user made of text, into that, and does nothing else.
+        """
+        return f'CAST({name} AS VARCHAR) COLLATE "binary"' if column == TEXT else name
+
     def matches(self, text: str, pattern: str) -> str:
         return f"regexp_full_match({text}, {quote_text(pattern)})"
 

@@ -39,6 +39,9 @@ class Spark(Dialect):
         plain = re.split("<| COLLATE ", type_name, flags=re.IGNORECASE)[0]
         return replace(super().column_of(plain), type_name=type_name.upper())
 
+    def identifier(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
     def microseconds(self, column: Column, about: str) -> str:
         if column.kind is Kind.INSTANT:
             return "unix_micros(time)"
@@ -60,9 +63,6 @@ class Spark(Dialect):
 
     def number(self, text: str) -> str:
         return f"try_cast({text} AS DECIMAL(38, 0))"
-
-    def identifier(self, name: str) -> str:
-        return "`" + name.replace("`", "``") + "`"
 
     def literal(self, text: str) -> str:
         # In a plain literal a backslash is an escape, or not, by the settings of the session.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dpwindows.count.dialects import DIALECTS
 from dpwindows.count.engines import sql
-from dpwindows.count.events import EngineSettings
+from dpwindows.count.events import CountsFile, EngineSettings
 from dpwindows.count.sources.database import database_of, module_roots
 from dpwindows.errors import InputError
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _OF_THEIR_OWN = ("duckdb", "spark")
 ENGINES = (*_OF_THEIR_OWN, *(name for name in DIALECTS if name not in _OF_THEIR_OWN))
 """The names of all engines: each has a dialect of its name."""
+_COUNTS = "counts_file"
 # Whose objects are handed over, and to which engine they belong.
 _HOMES = {"pyspark": "spark", "chdb": "clickhouse", "datafusion": "datafusion"}
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
@@ -59,7 +60,7 @@ def signed_counts(request: CountRequest) -> pa.Table:
         raise layout.refuse(
             f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
         )
-    if name in _OF_THEIR_OWN:
+    if name in (*_OF_THEIR_OWN, _COUNTS):
         return import_module(f"dpwindows.count.engines.{name}").signed_counts(request)
     return sql.signed_counts(request, name)
 
@@ -68,11 +69,15 @@ def engine_name(source: object, settings: EngineSettings) -> str:
     """Which engine counts a source: the one asked for, or the one that the source belongs to.
 
     A connection address or SQLAlchemy engine belongs to its database, an object of Spark, chdb or DataFusion to Spark,
-    ClickHouse or DataFusion, and everything else to DuckDB.
+    ClickHouse or DataFusion, counts in a file to what reads these, and everything else to DuckDB.
 
     Raises:
         InputError: no engine has the name asked for, or none reads what the source belongs to.
     """
+    if isinstance(source, CountsFile):
+        if settings.engine is not None:
+            raise InputError(f"counts in a file leave nothing to count for {settings.engine}: leave engine out")
+        return _COUNTS
     home = _home(source)
     if home in _UNSUPPORTED:
         raise InputError(f"{home} is not supported: {_UNSUPPORTED[home]}; the engines are {', '.join(ENGINES)}")

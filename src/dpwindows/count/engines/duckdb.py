@@ -91,9 +91,9 @@ def open_events(
     """Open a source of events for one reading.
 
     `source` is the path of a Parquet, CSV, JSON Lines, DuckDB or SQLite file (the last two with `table`), a glob, a
-    directory, a SQLAlchemy engine of SQLite, a pandas, Polars or Arrow table, a record batch reader or a DuckDB
-    relation. Counts above `cap` are given as `cap`. With `later`, events at or after the end of the range are not left
-    out, and get the step after the last one.
+    directory, a SQLAlchemy engine of SQLite, a table of a lake, a pandas, Polars or Arrow table, an Arrow dataset or
+    stream, or a DuckDB relation. Counts above `cap` are given as `cap`. With `later`, events at or after the end of the
+    range are not left out, and get the step after the last one.
 
     Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine
     fails; errors during the reading itself are turned into these two as well.
@@ -110,7 +110,7 @@ def open_events(
                 query,
                 weighted=columns.count is not None,
                 hashed=bool(kinds & set(_NO_FIXED_WIDTH)),
-                rereadable=not isinstance(source, pa.RecordBatchReader | duckdb.DuckDBPyRelation),
+                rereadable=all(part.again for part in parts),
             )
 
 
@@ -186,6 +186,11 @@ def _explained(error: duckdb.Error, columns: EventColumns, source: object) -> In
         return InputError(
             f"a file of JSON Lines is malformed ({place_of_no_object(source) or 'invalid JSON'}): each line is one "
             f"object in UTF-8, in which no name is repeated"
+        )
+    if "registered as '" in text:
+        return EngineError(
+            "the batches of the log cannot be read to the end: a file of it is damaged, cannot be reached, or is gone "
+            "since it was opened, as after VACUUM; nothing was counted"
         )
     # The readers' own complaints arrive as the base class, lengths beyond a file's end as failures of the disk.
     damaged = type(error) is duckdb.Error or invalid or isinstance(error, duckdb.DataError)

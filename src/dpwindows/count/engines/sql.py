@@ -59,7 +59,7 @@ Opening = Callable[[CountRequest, Dialect], AbstractContextManager[Executor]]
 
 # The others are reached by SQLAlchemy, as it describes them.
 _OWN_EXECUTORS = ("clickhouse", "datafusion", "postgresql")
-RUN_HERE = ("clickhouse", "datafusion", "postgresql")
+RUN_HERE = ("clickhouse", "datafusion", "duckdb", "postgresql", "spark")
 """The databases that the tests run; of all others nothing is known but what the probe shows."""
 _PROBED: set[tuple[Dialect, str]] = set()
 
@@ -92,7 +92,7 @@ def require_as_meant(opening: Opening, request: CountRequest, dialect: Dialect) 
     with opening(request, dialect) as executor:
         for probe in probes(dialect):
             try:
-                answer = executor.run(probe.sql)
+                answer = executor.run(dialect.statement(probe.sql))
             except (InputError, EngineError) as error:
                 raise _unfit(dialect, f"it fails on {probe.about}: {error}") from None
             found = dict(zip(answer["place"].to_pylist(), answer["found"].to_pylist(), strict=True))

@@ -6,12 +6,15 @@ holds for any data.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
-from dpwindows.ask.queries import OCCURRENCES
+from dpwindows.ask.queries import OCCURRENCES, Query, Rolling
+from dpwindows.ask.windows import fit_to_range
 from dpwindows.count.query.dialect import Dialect
 from dpwindows.count.query.first_runs import Series, first_runs_sql
 from dpwindows.count.query.recency import Occurrences, recency_sql
@@ -61,6 +64,19 @@ class Wanted:
             raise InputError(f"a threshold k must be below 2**31, got {max(every)}")
         object.__setattr__(self, "thresholds", tuple(sorted(set(self.thresholds))))
         object.__setattr__(self, "series", tuple(sorted(set(self.series))))
+
+    @classmethod
+    def of(cls, queries: Iterable[Query], rule: CountingRule, steps: int, *, loss: bool = False) -> Self:
+        """What is counted for queries over a range of so many steps, however they are measured."""
+        thresholds: set[int] = set()
+        series: set[Series] = set()
+        for query in queries:
+            window = fit_to_range(query.window, steps)
+            if rule.max_runs is not None and isinstance(window, Rolling):
+                series |= {(k, window.length) for k in query.thresholds}
+            else:
+                thresholds |= set(query.thresholds)
+        return cls(tuple(thresholds), rule, tuple(series), loss=loss)
 
     @property
     def cap(self) -> int:

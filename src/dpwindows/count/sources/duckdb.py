@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 from dpwindows.count.dialects.duckdb import DIALECT, INT96, TEXT
 from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.query.dialect import Column, Kind, quote_name, quote_text, shown
+from dpwindows.count.sources.batches import Batches, in_batches
 from dpwindows.count.sources.csv_files import CsvHeader, read_header
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.excel import sheet_table
@@ -43,12 +44,14 @@ class Part:
     """Rows of one shape: a query with the columns item, time[, count], and what these columns can serve as.
 
     Parts go together if their items are `of` one type: equal values are the same item, and no other ones are. Decimals
-    of different scales are not, as what has room for both may have to round one.
+    of different scales are not, as what has room for both may have to round one. `again` says whether the query may be
+    run more than once.
     """
 
     sql: str
     types: dict[str, Column]
     of: str
+    again: bool = True
 
 
 @contextmanager
@@ -106,15 +109,18 @@ def find_parts(
         EngineError: it is in use elsewhere, or memory ran out.
     """
     address = database_of(source) == "sqlite"
-    if isinstance(source, str | Path) and not address:
+    batches = in_batches(source)
+    if batches is None and isinstance(source, str | Path) and not address:
         return _path_parts(connection, str(source), columns, table)
     if columns.layout is not None:
-        raise columns.layout.refuse("a data frame, a relation or a database has columns with names")
+        raise columns.layout.refuse("a data frame, a relation, a database or a table has columns with names")
     if address:
         return _sqlite_parts(connection, source, columns, table)
     if table is not None:
-        raise InputError("table names a table of a database file; it does not go with a data frame or relation")
-    return _frame_parts(connection, source, columns)
+        raise InputError(
+            f"table names a table of a database file; it does not go with {batches or 'a data frame or relation'}"
+        )
+    return _frame_parts(connection, source if batches is None else batches, columns)
 
 
 # --- paths -----------------------------------------------------------------------------------------------------
@@ -285,17 +291,20 @@ def database_table(connection: duckdb.DuckDBPyConnection, path: Path, table: str
 
 
 def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns) -> list[Part]:
-    if isinstance(source, duckdb.DuckDBPyRelation):
-        frame: Any = _relation_reader(source, columns)
-    elif isinstance(source, pa.RecordBatchReader):
-        frame = source
-        require_columns(columns, frame.schema.names, "the record batch reader")
+    what, again = "the data frame", True
+    if isinstance(source, Batches):
+        what, again = source.what, source.again
+        require_columns(columns, source.schema.names, what)
+        require_told_apart(columns, source.schema.names, what)
+        frame: Any = source.chosen(list(dict.fromkeys(name for _, name in columns.roles)))
+    elif isinstance(source, duckdb.DuckDBPyRelation):
+        frame, again = _relation_reader(source, columns), False
     else:
         frame = frame_table(source, columns)
-    require_told_apart(columns, frame.schema.names, "the data frame")
-    with reading("the data frame"):
+        require_told_apart(columns, frame.column_names, what)
+    with reading(what):
         connection.register(_FRAME, frame)
-        return [_part(connection, _FRAME, columns, "the data frame")]
+        return [replace(_part(connection, _FRAME, columns, what), again=again)]
 
 
 def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -> pa.RecordBatchReader:
@@ -325,10 +334,6 @@ def frame_table(source: object, columns: EventColumns) -> pa.Table:
         if isinstance(frame, nw.DataFrame):
             require_columns(columns, frame.columns, "the data frame")
             return typed_table(frame, columns)
-        if hasattr(source, "__arrow_c_stream__"):
-            table = pa.table(source)
-            require_columns(columns, table.column_names, "the data frame")
-            return table.select(names)
     except InputError:
         raise
     except Exception as error:  # any data frame library may raise anything of its own
@@ -337,7 +342,8 @@ def frame_table(source: object, columns: EventColumns) -> pa.Table:
             f"give each column one type, such as text or integer for the item"
         ) from None
     raise InputError(
-        f"events must be a path, a pandas, Polars or Arrow table, or a DuckDB relation, got {type(source).__name__}"
+        f"events must be a path, a pandas, Polars or Arrow table, a table of a lake, an Arrow dataset or stream, or a "
+        f"DuckDB relation, got {type(source).__name__}"
     )
 
 
@@ -351,19 +357,9 @@ def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventCo
     selected = connection.sql(_select(chosen, relation))
     types = dict(zip(selected.columns, selected.types, strict=True))
     kinds = {role: DIALECT.column_of(type_.id) for role, type_ in types.items()}
-    compared = {role: _by_bytes(name) if kinds[role] == TEXT else name for role, name in chosen.items()}
+    compared = {role: DIALECT.exact(role, name, kinds[role]) for role, name in chosen.items()}
     item = str(types["item"]).lower() if kinds["item"].kind is Kind.DECIMAL else types["item"].id
     return Part(_select(compared, relation), kinds, item)
-
-
-def _by_bytes(text: str) -> str:
-    """Text that is compared by its bytes, whatever collation its column, its view or the engine has for it.
-
-    A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed on.
-    Naming another one changes the type alone: nothing is computed. It can be named for plain text only: the cast
-    turns JSON, and types that a user made of text, into that, and does nothing else.
-    """
-    return f'CAST({text} AS VARCHAR) COLLATE "binary"'
 
 
 def _select(chosen: dict[str, str], relation: str) -> str:

@@ -127,7 +127,8 @@ def table_format(directory: str) -> InputError:
     """The error for a directory whose Parquet files are those of a table in several versions."""
     return InputError(
         f"the directory {directory} holds a table in the format of Delta, Hudi or Iceberg, whose files keep rows of "
-        f"older versions too; read it as a table of Spark, or write its present rows to Parquet"
+        f"older versions too; give the folder of one Delta table, which holds its _delta_log, or "
+        f"iceberg:CATALOG.NAMESPACE.TABLE, without --engine; or read it as a table of Spark"
     )
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.query.dialect import SHOWN, quote_name
+from dpwindows.count.sources.batches import in_batches
 from dpwindows.count.sources.csv_files import read_header
 from dpwindows.count.sources.duckdb import file_list, frame_table
 from dpwindows.count.sources.excel import sheet_rows
@@ -91,7 +92,7 @@ def _values_of(source: object, columns: EventColumns, name: str, text: str) -> I
             elif kind in ("CSV", "JSON Lines"):
                 fields = _csv_fields(file, columns, name) if kind == "CSV" else _json_fields(file, name)
                 yield from ((f"line {line:,} of {file}", value) for line, value in fields)
-    elif not isinstance(source, duckdb.DuckDBPyRelation | pa.RecordBatchReader):
+    elif not isinstance(source, duckdb.DuckDBPyRelation) and in_batches(source) is None:
         with duckdb.connect() as connection:
             connection.register("frame", pa.table({"value": frame_table(source, EventColumns(name, name))[name]}))
             rows = "SELECT value, row_number() OVER () - 1 AS row FROM frame"

@@ -7,8 +7,9 @@ For distinct items, what a step adds to a window it adds to every shorter window
 window are the sum of those of its steps, and no fewer than its items.
 
 How it is made: estimates are smoothed as far as that is known to help (`smoothing`); windows in several families get
-one number, by their errors; then families are taken by their errors, least first, and each is held within what those
-before it say (`_agree`); numbers become whole so that all of that holds exactly (`band`, `series`).
+one number, by their errors; distinct counts of any windows, and of others with them, become the nearest that a log can
+have (`nearest_log`); then families are taken by their errors, least first, and each is held within what those before it
+say (`_agree`); numbers become whole so that all of that holds exactly (`band`, `series`).
 
 Its only input is released numbers and public facts, so it costs nothing. It is chosen by its error on real logs
 (`benchmarks/consistent.py`), and it is biased: the estimate beside it is not, and keeps its interval.
@@ -22,11 +23,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpwindows.ask.queries import Tumbling
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
 from dpwindows.release.consistency.families import Family, Known, family_of, known_of
+from dpwindows.release.consistency.nearest_log import longest_solved, nearest_log
 from dpwindows.release.consistency.occurrences import Occurrences, fit_occurrences
 from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start
 from dpwindows.release.consistency.series import Series, finder, lower_to_overlaps, lower_to_sums, raise_parts
@@ -40,9 +41,9 @@ _NO_WEIGHT = 1e-12
 # The weight of an exact window beside any windows. Hundreds of those near it have nearly one error, which would outvote
 # it if each had its own.
 _VOTES = 1000
-# A table reaches to tumbling windows up to so many times as long as any windows; what is between weighs less.
-_REACH, _BEYOND = 5, 100
-# How many rounds any windows are bent in: many where exact families and inexact ones have to agree.
+# By how much less windows weigh that are longer than any windows, and of no family.
+_BEYOND = 1_000_000
+# How many rounds larger tables are bent in: many where exact families and inexact ones have to agree.
 _BENDS_ALONE, _BENDS = 30, 300
 
 Table = Band | Series
@@ -110,24 +111,28 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
         if family.known.is_any:
             span = longest_window(family.known.allotment.query.window, steps)
             longest |= {k: max(span, longest.get(k, 0)) for k in family.at_least}
-    longest = {k: _reaching(families, k, span) for k, span in longest.items()}
-    for k, span in longest.items():
+    longest = {k: _reaching(families, k, span, steps) for k, span in longest.items()}
+    below: FloatArray | None = None
+    for k, span in sorted(longest.items()):
         # Those of any windows are let go once they are in the band, for there may be millions.
         every = [
             (family.known, family.at_least.pop(k) if family.known.is_any else family.at_least[k])
             for family in families
             if k in family.at_least
         ]
-        values, weights = _merged(every, span, steps)
+        values, weights = _merged(every, span, steps, below)
         typical = _typical([one for one in every if one[0].is_any])
         bends = _BENDS_ALONE if len(every) == 1 else _BENDS
         del every
         monotone(values, weights, typical)
-        if k == 1:
+        if k == 1 and not nearest_log(values, weights):
             bend(values, weights, bends)
             monotone(values, weights, typical)
+        below = values
         tables.append(Band(k, values, weights))
-        errors.append(float(np.concatenate([1 / row for row in rows_by_end(weights)]).mean()))
+        # None is raised to what is known of a larger threshold, which smoothing may have done more for.
+        error = float(np.concatenate([1 / row for row in rows_by_end(weights)]).mean())
+        errors.append(max([error, *errors]))
     for at, family in enumerate(families):
         first, last = family.known.windows
         for k, found in family.at_least.items() if not family.known.is_any else ():
@@ -143,22 +148,23 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
     return tables, errors
 
 
-def _reaching(families: Sequence[Family], k: int, longest: int) -> int:
-    """The longest window of a table: of any windows, or of somewhat longer tumbling ones, which these are held within.
+def _reaching(families: Sequence[Family], k: int, longest: int, steps: int) -> int:
+    """The longest window of a table: of any windows, or of another family, where the nearest log is still found.
 
     An exact month beside any windows of 28 days then holds them, and is not lowered to sums of them.
     """
-    span = longest
-    for family in families:
-        if k in family.at_least and isinstance(family.known.allotment.query.window, Tumbling):
-            first, last = family.known.windows
-            lengths = last - first + 1
-            span = max(span, int(lengths[lengths <= _REACH * longest].max(initial=span)))
-    return span
+    asked = (family.known.allotment.query.window for family in families if k in family.at_least)
+    lengths = (longest_window(window, steps) for window in asked)
+    return max(longest, *(length for length in lengths if length <= longest_solved(steps)))
 
 
-def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Windows of at most `span` steps, one number each by the errors of the families that have it; and its weight."""
+def _merged(
+    every: Sequence[tuple[Known, Smoothed]], span: int, steps: int, below: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Windows of at most `span` steps, one number each by the errors of the families that have it; and its weight.
+
+    `below` are the counts of a threshold below, if those are known.
+    """
     own_longest = max(longest_window(known.allotment.query.window, steps) for known, _ in every if known.is_any)
 
     def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
@@ -175,12 +181,16 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
             total[places] += weight * found.values[held]
             weights[places] += weight
         total /= weights
-        # What a step adds to a window it adds to every shorter one, and nearly as much where these are long.
         for place in range(own_longest, span):
             unknown = place + np.flatnonzero(weights[place:, place] == _NO_WEIGHT)
+            weights[unknown, place] = weights[unknown, own_longest - 1] / _BEYOND
+            if below is not None and span <= below.shape[1]:
+                # Nobody reads these: the most that they can be leaves most room to the windows that they are in.
+                total[unknown, place] = below[unknown, place]
+                continue
+            # What a step adds to a window it adds to every shorter one, and nearly as much where these are long.
             before = total[unknown - 1, place - 2] if place > 1 else 0.0
             total[unknown, place] = total[unknown, place - 1] + total[unknown - 1, place - 1] - before
-            weights[unknown, place] = weights[unknown, own_longest - 1] / _BEYOND
         return total, weights
 
     both, weights = means(every)

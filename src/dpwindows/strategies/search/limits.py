@@ -43,6 +43,9 @@ _DENSE, _AVERAGED = 400, 12
 _TOGETHER = 1024
 # The longest stretch that random histories are told apart in by one matrix, and weights that are left out.
 _WIDE, _NEGLIGIBLE = 1024, 1e-3
+# Rounds of the search for weights of intervals; of longer ones a fourth of these claims 0.02 % less, in a fourth of the
+# time that filters take. Up to this length filters have searched already.
+_ROUNDS, _SEARCHED = 400, 366
 # Of rolling windows this long few lie in the range that is worked out at once.
 _LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
@@ -140,7 +143,7 @@ def _within(window: WindowFamily, k: int, period: int, steps: int) -> float | No
 @lru_cache(maxsize=64)
 def _interval_limit(steps: int, reach: int) -> float:
     """One event, or a cumulative count of an item that changes: every interval of at most `reach` steps occurs."""
-    weights, _ = interval_weights(reach, grid_size(reach))
+    weights, _ = interval_weights(reach, grid_size(reach), _ROUNDS if reach <= _SEARCHED else _ROUNDS // 4)
     least_error = circulant_bound(_interval_pairs(weights), steps, steps)
     if steps <= _DENSE:
         intervals = Intervals(steps, reach)

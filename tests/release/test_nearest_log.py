@@ -1,0 +1,94 @@
+"""The nearest table that a log can have, against logs by hand and another solver."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy
+
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.release.consistency import nearest_log
+from dpwindows.release.consistency.rows import rows_by_end
+from tests.release.test_window_rows import random_table
+
+SHAPES = [(1, 1), (4, 1), (4, 2), (4, 4), (9, 3)]
+
+
+def counted(log: list[tuple[int, ...]], steps: int, longest: int) -> FloatArray:
+    """The distinct counts of a log, the steps of each item: by end."""
+    table = np.zeros((steps, longest))
+    for b, place in itertools.product(range(1, steps + 1), range(longest)):
+        if place < b:
+            table[b - 1, place] = sum(any(b - place <= step <= b for step in seen) for seen in log)
+    return table
+
+
+def returning(table: FloatArray, b: int, a: int) -> float:
+    """From its counts, how many items a log has at step b that last occurred at step a; a = 0 for none that shows."""
+
+    def window(first: int, last: int) -> float:
+        return float(table[last - 1, last - first]) if first <= last else 0.0
+
+    least = max(1, b - table.shape[1] + 1)
+    if a < least:
+        return window(least, b) - window(least, b - 1)
+    return window(a + 1, b) - window(a + 1, b - 1) - window(a, b) + window(a, b - 1)
+
+
+def is_of_a_log(table: FloatArray, within: float = 0.0) -> bool:
+    """Whether no number of returning items is negative, and of the items of no step more return than occurred there."""
+    steps = list(range(1, len(table) + 1))
+    moves = {(a, b): returning(table, b, a) for b in steps for a in (0, *range(max(1, b - table.shape[1] + 1), b))}
+    here = {step: sum(count for (_, b), count in moves.items() if b == step) for step in steps}
+    gone = {step: sum(count for (a, _), count in moves.items() if a == step) for step in steps}
+    return min(moves.values()) >= -within and all(gone[step] <= here[step] + within for step in steps)
+
+
+@pytest.mark.parametrize(("steps", "longest"), SHAPES)
+def test_every_log_keeps_the_limits(steps: int, longest: int) -> None:
+    """Every single item, and so every log: counts of logs are sums of those of their items."""
+    limits, inside = nearest_log._limits(steps, longest), nearest_log._inside(steps, longest)
+    for size in range(steps + 1):
+        for seen in itertools.combinations(range(1, steps + 1), size):
+            table = counted([seen], steps, longest)
+            assert (limits @ table[inside] >= 0).all()
+            assert is_of_a_log(table)
+
+
+@pytest.mark.parametrize(("steps", "longest"), SHAPES)
+def test_it_is_the_nearest_table_of_a_log(steps: int, longest: int) -> None:
+    """As another solver finds it, by how much each inequality of four windows, or of two, pushes."""
+    table, weights = random_table(steps, longest)
+    inside = np.zeros_like(table, dtype=bool)
+    for row in rows_by_end(inside):
+        row[:] = True
+    given, weight = table[inside], weights[inside]
+    limits = nearest_log._limits(steps, longest).toarray()
+    root = np.sqrt(weight)
+    push = scipy.optimize.nnls((limits / root).T, -given * root, maxiter=10_000)[0]
+    nearest = given + (limits.T @ push) / weight
+    assert nearest_log.nearest_log(table, weights)
+    np.testing.assert_allclose(table[inside], nearest, atol=0.02)
+    assert is_of_a_log(table, within=0.01)
+
+
+def test_limits_are_met_by_counts_of_logs_alone() -> None:
+    """Tables of small whole numbers that meet them are those whose items can be written down."""
+    steps, longest = 3, 2
+    limits, inside = nearest_log._limits(steps, longest), nearest_log._inside(steps, longest)
+    verdicts = set()
+    for counts in itertools.product(range(3), repeat=int(inside.sum())):
+        table = np.zeros((steps, longest))
+        table[inside] = counts
+        verdicts.add((meets := bool((limits @ table[inside] >= 0).all()), is_of_a_log(table)))
+        assert meets == is_of_a_log(table)
+    assert verdicts == {(True, True), (False, False)}
+
+
+def test_large_tables_are_left_to_others() -> None:
+    table = np.arange(200.0)[:, None] + np.zeros((200, 200))
+    before = table.copy()
+    assert not nearest_log.nearest_log(table, np.ones_like(table))
+    np.testing.assert_array_equal(table, before)

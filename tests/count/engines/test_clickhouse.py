@@ -85,6 +85,7 @@ class TestClickHouse:
             in_steps(clickhouse, COLUMNS, STEPS, table="log", settings=EngineSettings(threads=2))
 
 
+@pytest.mark.xdist_group("clickhouse")
 class TestDataFusion:
     def test_a_session_is_all_that_is_read(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"named with table, of a datafusion\.SessionContext"):
@@ -110,12 +111,14 @@ class TestDataFusion:
                 assert in_steps(session, counted, STEPS, 7, table="log") == [1, 0]
 
 
+@pytest.mark.xdist_group("clickhouse")
 def test_a_database_that_never_ran_here_is_said_to_be_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Once, on the screen, before it is probed."""
     monkeypatch.setattr(sql, "RUN_HERE", ())
     monkeypatch.setattr(sql, "_PROBED", set())
+    monkeypatch.setattr(sql, "probes", lambda dialect: [])
     session = datafusion.SessionContext()
     session.from_arrow(pa.table({"id": [1], "at": [0]}), "log")
     for _ in range(2):

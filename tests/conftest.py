@@ -96,9 +96,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def an_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """An engine that is made once, and what puts it into use for a while (`tests.count.one_engine`)."""
+    """An engine of this module's tests, and what puts it into use for a while (`tests.count.one_engine`)."""
     from tests.count import one_engine
 
     with one_engine.shared() as in_use:
@@ -109,7 +109,7 @@ def an_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 def one_engine(an_engine: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
     """DuckDB reads events of this module's tests with one engine, in a connection of its own each time.
 
-    Not for tests that read databases: these take from the engine what other sources need.
+    Not for tests that read databases: files of DuckDB take from the engine what other sources need.
     """
     with an_engine():
         yield

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.groups import Grouping, grouping
 from dpwindows.ask.queries import OCCURRENCES
-from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count import possible
 from dpwindows.count.possible import SignedCounts
+from dpwindows.count.query.first_runs import series_number
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.errors import InputError
 from tests.brute_force import first_occurrences, losers, once_a_step
@@ -26,7 +26,6 @@ from tests.grouped_logs import grouped_events
 from tests.search import examples
 
 STEPS = 6
-TIMELINE = Timeline.of_steps(STEPS)
 BY = {"a": ["x", "y", "z"], "b": ["p", "q"]}
 GROUPINGS = {
     "none": None,
@@ -42,7 +41,6 @@ WANTED = {
     "occurrences": Wanted((OCCURRENCES,)),
     "steps": Wanted((OCCURRENCES, 1, 2, 3), CountingRule(distinct_steps=True)),
     "two": Wanted((OCCURRENCES, 1, 2, 3), CountingRule(max_occurrences=2), loss=True),
-    "runs": Wanted((1, 2), CountingRule(max_runs=1), ((1, 2), (2, 3)), loss=True),
 }
 ROWS = st.lists(
     st.tuples(
@@ -101,7 +99,7 @@ def rows_of(rows: list[tuple[Any, ...]]) -> list[tuple[Any, int, int]]:
     return [row[:3] for row in rows]
 
 
-@examples(250)
+@examples(150)
 @given(ROWS, st.sampled_from(list(GROUPINGS)), st.sampled_from(["every", "some", "occurrences", "steps", "two"]))
 def test_counts_of_a_log_are_possible(rows: list[tuple[Any, ...]], groups: str, wanted: str) -> None:
     chosen = None if wanted == "two" else GROUPINGS[groups]
@@ -186,6 +184,17 @@ def test_what_no_log_has_is_refused(case: str) -> None:
     with pytest.raises(InputError, match=r"^counts[.]csv cannot be of any log: ") as refusal:
         changed(TWICE, wanted, groups, *changes).require_possible()
     assert why in str(refusal.value)
+
+
+def test_first_runs_are_no_more_than_all() -> None:
+    """Of one item that comes back the first runs may leave something out, and add nothing."""
+    wanted = Wanted((1,), CountingRule(max_runs=1), ((1, 2),))
+    back = table_of({(2, 2): 1, (3, 2): -1, (3, 3): 1})
+    for runs in (back, table_of({(2, 2): 1})):
+        SignedCounts("counts.csv", {1: back, series_number(0): runs}, wanted, STEPS).require_possible()
+    twice = table_of({(2, 2): 1, (3, 3): 1})
+    with pytest.raises(InputError, match="more items in the first runs of at least 1 than items with at least 1"):
+        SignedCounts("counts.csv", {1: back, series_number(0): twice}, wanted, STEPS).require_possible()
 
 
 @examples(150)

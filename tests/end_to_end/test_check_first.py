@@ -14,6 +14,8 @@ import pytest
 
 from tests.end_to_end.command_line import Outcome, run, run_process
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 EPOCH = datetime(1970, 1, 1)
 ASKED = ("--window", "rolling:2", "--unit", "event", "--epsilon", "1", "-o", "out.csv", "--check-first")
 OF_ONE_RUN = ("release_id", "released_at", "table_sha256", "checksum")

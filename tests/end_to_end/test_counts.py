@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import dpwindows as dw
-from dpwindows.count.dialects import dialect_named
+from dpwindows.count.dialects import DIALECTS, dialect_named
 from dpwindows.count.query.standalone import standalone_probe
 from dpwindows.ledger.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run
@@ -166,6 +166,14 @@ def test_no_query_is_printed_for_what_cannot_be_counted(more: list[str], why: st
 def test_the_probe_needs_a_dialect_alone(words: list[str]) -> None:
     assert run("sql", *words).must_work().out == standalone_probe(dialect_named("duckdb"))
     run("sql", "--probe").must_refuse("Missing option '--dialect'")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_dialect_that_has_never_run_is_said_to_be_one(dialect: str) -> None:
+    types = ["--dialect", dialect, "--types", "item=text,time=timestamp"]
+    said = run("sql", *COLUMNS, *RANGE, *QUERY, *types).must_work().err
+    run_in_tests = dialect in ("clickhouse", "datafusion", "duckdb", "postgresql", "spark")
+    assert ("never run there by its makers" in said) is not run_in_tests
 
 
 def test_the_query_is_there_for_programs_too() -> None:

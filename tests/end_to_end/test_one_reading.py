@@ -20,6 +20,8 @@ from dpwindows.errors import InputError, OverBudgetError
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import Outcome, run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 JANUARY, FEBRUARY = ("--start", "2013-01-01", "--end", "2013-02-01"), ("--start", "2013-02-01", "--end", "2013-03-01")
 # One row, with a time in January and another in February, and two names of people.
 ROW = "ann,bob,2013-01-05,2013-02-05\n"

@@ -8,6 +8,8 @@ import pytest
 
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 ASKED = ("--window", "rolling:3", "--unit", "event", "--epsilon", "1")
 LOG = "user,at\nana,2\nbob,3\n"
 

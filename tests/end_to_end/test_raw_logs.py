@@ -14,6 +14,8 @@ import pytest
 
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 # With this budget the chance that any of the numbers here is off by a half is below 1e-20.
 SURE = ("--unit", "event", "--epsilon", "1000")
 DAYS = ("--start", "2012-07-01", "--end", "2012-07-08", "--step", "1d", "--window", "rolling:1")

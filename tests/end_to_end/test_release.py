@@ -16,6 +16,8 @@ import dpwindows as dw
 from dpwindows.kernel.rules import PROOFS
 from tests.end_to_end.command_line import plain_counts, run, run_process
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 FLIGHTS = ("--item", "tailnum", "--time", "time", "--start", "2013-01-01")
 DATA = (*FLIGHTS, "--end", "2014-01-01")
 ZONE = ("--time-zone", "America/New_York")

@@ -22,19 +22,27 @@ from tests.brute_force import count_at_least
 Event = tuple[str, int, int]
 STEP = 10
 SETTINGS = dw.EngineSettings(threads=1, progress=False)
+# Steps of a stream where its end is nobody's business: the forecast of one without an end takes a second.
+HORIZON = 60
 # A plan, and the events of its first three steps.
 PLAN = ("rolling:2", "cumulative")
 LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
 
 
 @cache
-def plan_of(*windows: str, thresholds: tuple[int, ...] = (1, 3), unit: str = "event", **options: Any) -> dw.StreamPlan:
+def plan_of(
+    *windows: str,
+    thresholds: tuple[int, ...] = (1, 3),
+    unit: str = "event",
+    horizon: int | None = HORIZON,
+    **options: Any,
+) -> dw.StreamPlan:
     """A plan, made once."""
     from dpwindows.ask.privacy import parse_unit
     from dpwindows.ask.queries import Query, parse_window
 
     queries = [Query(parse_window(window)).at_least(*thresholds) for window in windows]
-    return dw.StreamPlan(queries, unit=parse_unit(unit), budget=dw.ApproxDP(1.0, 1e-6), **options)
+    return dw.StreamPlan(queries, unit=parse_unit(unit), budget=dw.ApproxDP(1.0, 1e-6), horizon=horizon, **options)
 
 
 def new_stream(path: Path, plan: dw.StreamPlan, **options: Any) -> Stream:

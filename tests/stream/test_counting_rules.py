@@ -99,4 +99,4 @@ def test_a_stream_counts_items_in_their_first_runs(
 def test_a_bound_needs_an_end() -> None:
     for options in ({"max_runs": 2}, {"max_occurrences": 2}):
         with pytest.raises(dw.InputError, match="needs a horizon"):
-            plan_of("cumulative", "rolling:3", thresholds=(1,), unit="item-add-remove", **options)
+            plan_of("cumulative", "rolling:3", thresholds=(1,), unit="item-add-remove", horizon=None, **options)

@@ -302,7 +302,7 @@ def test_no_path_at_all_is_refused_too(tmp_path: Path) -> None:
 
 def test_a_long_gap_is_refused_before_anything_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_STEPS_A_CALL < 5000
-    with new_stream(tmp_path / "state", plan_of("rolling:2")) as stream, spied(monkeypatch) as seen:
+    with new_stream(tmp_path / "state", plan_of("rolling:2", horizon=None)) as stream, spied(monkeypatch) as seen:
         with pytest.raises(dw.InputError, match=r"would close 5,000 steps.*minutes.*--max-steps 5000"):
             stream.advance(through=5000 * STEP, empty=True)
         stream.advance(table_of([("a", 1, 1)]), STEP)

@@ -119,7 +119,7 @@ class Witness:
 @pytest.mark.slow
 @pytest.mark.search
 def test_kills_at_random_moments(tmp_path: Path) -> None:
-    plan = plan_of(*PLAN)
+    plan = plan_of(*PLAN, horizon=None)
     ledger = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(1.0, 1e-6), unit=dw.EventLevel())
     with new_stream(tmp_path / "state", plan, ledger=ledger) as stream:
         witness = Witness(tmp_path, plan, ledger, stream.description["state_id"])

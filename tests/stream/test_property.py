@@ -50,7 +50,7 @@ class StreamMachine(RuleBasedStateMachine):
         patch = self.resources.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(recencies, "_RARELY", 3)
         self.exact: dict[int, StepAnswers] = self.resources.enter_context(spied(patch))
-        self.plan, self.path, ledger = plan_of(*plan), folder / "state", None
+        self.plan, self.path, ledger = plan_of(*plan, horizon=None), folder / "state", None
         if with_ledger:
             ledger = dw.Ledger.create(folder / "ledger", "log", budget=dw.ApproxDP(1.0, 1e-6), unit=dw.EventLevel())
         self.stream = new_stream(self.path, self.plan, ledger=ledger)

@@ -88,7 +88,7 @@ class PageMachine(RuleBasedStateMachine):
         self.resources = contextlib.ExitStack()
         self.folder = Path(self.resources.enter_context(tempfile.TemporaryDirectory()))
         self.resources.enter_context(pytest.MonkeyPatch.context()).setattr(ledger_store, "PATIENCE", 0.02)
-        self.plan = plan_of(*WINDOWS)
+        self.plan = plan_of(*WINDOWS, horizon=None)
         self.ledger: Ledger | None = None
         if with_ledger:
             total = dw.ApproxDP(float(TOTAL), 2e-6)
@@ -163,7 +163,7 @@ class PageMachine(RuleBasedStateMachine):
         self.names += 1
         if self.ledger is not None:
             with pytest.raises(OverBudgetError):
-                new_stream(lost.path, plan_of(*WINDOWS), ledger=self.dearer())
+                new_stream(lost.path, plan_of(*WINDOWS, horizon=None), ledger=self.dearer())
         # Another stream, which shares nothing with the one before.
         lost.stream = new_stream(lost.path, self.plan)
         self.ledger, self.state_id = None, lost.stream.description["state_id"]

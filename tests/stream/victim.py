@@ -92,7 +92,7 @@ def import_everything() -> None:
     reading, writing = os.pipe()
     if os.fork() == 0:
         with tempfile.TemporaryDirectory() as scratch:
-            with new_stream(Path(scratch) / "state", plan_of(*PLAN)) as stream:
+            with new_stream(Path(scratch) / "state", plan_of(*PLAN, horizon=None)) as stream:
                 stream.advance(table_of(events_of(1)), STEP).save(Path(scratch) / "1.parquet")
             os.write(writing, "\n".join(sys.modules).encode())
         os._exit(0)

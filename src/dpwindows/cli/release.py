@@ -25,6 +25,7 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import Asked, build_plan
+from dpwindows.count.events import CountsFile
 from dpwindows.errors import InputError, counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
@@ -95,30 +96,23 @@ def release(
     or Parquet. Give the options that the query was printed with.
     """
     from dpwindows.ask.timeline import Timeline
-    from dpwindows.count.events import CountsFile
     from dpwindows.count.sample import remark_on_zones
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
-    if events is None or counts is not None:
-        if counts is None or events is not None:
-            raise InputError(
-                "give either EVENTS, the log that is counted, or --counts FILE, counts that were made of it"
-            )
-        if check_first:
-            raise InputError("--check-first looks at a log, and --counts FILE holds none: leave one of them out")
-    source = None if events is None else at_one_state(events, settings)
-    refuse_inputs(output, ledger, events=source or counts, plan_file=plan_file, password_file=settings.password_file)
+    source = _source(events, counts, settings, check_first=check_first)
+    read = counts if isinstance(source, CountsFile) else source
+    refuse_inputs(output, ledger, events=read, plan_file=plan_file, password_file=settings.password_file)
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     planned = build_plan(timeline, asked)
     say_notes(planned)
-    if check_first and source is not None:
+    if check_first and not isinstance(source, CountsFile):
         _look_first(source, replace(columns, grouping=planned.grouping), timeline, table, settings)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claim_output(output, force=force):
         outcome = run_plan(
             planned,
-            CountsFile(counts) if counts is not None else source,
+            source,
             columns,
             table=table,
             settings=settings,
@@ -150,15 +144,30 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    zone = (
-        None
-        if source is None or timeline.is_integer or zone_is_given()
-        else remark_on_zones(source, columns, table=table, settings=settings)
-    )
+    zone = None
+    if not (isinstance(source, CountsFile) or timeline.is_integer or zone_is_given()):
+        zone = remark_on_zones(source, columns, table=table, settings=settings)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
     console.print(f"\n{promise}", style="dim", soft_wrap=True)
+
+
+def _source(
+    events: str | None, counts: str | None, settings: EngineSettings, *, check_first: bool
+) -> str | Batches | CountsFile:
+    """What is released: the log, as it is from here on, or the file with its counts.
+
+    Raises:
+        InputError: there is none of them, or both, or what was asked goes with a log.
+    """
+    if (events is None) == (counts is None):
+        raise InputError("give either EVENTS, the log that is counted, or --counts FILE, counts that were made of it")
+    if events is not None:
+        return at_one_state(events, settings)
+    if check_first:
+        raise InputError("--check-first looks at a log, and --counts FILE holds none: leave one of them out")
+    return CountsFile(str(counts))
 
 
 def _look_first(

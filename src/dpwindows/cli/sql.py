@@ -11,7 +11,7 @@ import click
 
 from dpwindows.cli.options import counts_options, step_option, table_options, zone_option
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
-from dpwindows.cli.screen import json_option, show_json
+from dpwindows.cli.screen import json_option, show_json, tell
 from dpwindows.cli.values import AskedCounts
 from dpwindows.count.dialects import DIALECTS
 from dpwindows.errors import InputError
@@ -90,12 +90,18 @@ def sql(
     """
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.dialects import dialect_named
+    from dpwindows.count.engines.sql import RUN_HERE
     from dpwindows.count.query.standalone import made_for, standalone_sql
     from dpwindows.count.request import CountRequest
 
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     wanted, grouping = asked.wanted(timeline)
     request = CountRequest(None, replace(columns, grouping=grouping), timeline, wanted, table)
+    if dialect not in RUN_HERE:
+        tell(
+            f"Note: the query has been written for {dialect}, and never run there by its makers: run what --probe "
+            "prints first"
+        )
     query = standalone_sql(dialect_named(dialect), request, _types(types))
     if as_json:
         show_json({"dialect": dialect, "query": query, "description": made_for(request)})

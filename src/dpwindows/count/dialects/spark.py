@@ -35,8 +35,9 @@ class Spark(Dialect):
     materialized = ""
 
     def column_of(self, type_name: str) -> Column:
-        """Whole decimals are how Spark reads unsigned 64-bit integers; what comes after a blank is a collation."""
-        return replace(super().column_of(re.split("[< ]", type_name)[0]), type_name=type_name.upper())
+        """Whole decimals are how Spark reads unsigned 64-bit integers."""
+        plain = re.split("<| COLLATE ", type_name, flags=re.IGNORECASE)[0]
+        return replace(super().column_of(plain), type_name=type_name.upper())
 
     def identifier(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"

@@ -59,7 +59,7 @@ Opening = Callable[[CountRequest, Dialect], AbstractContextManager[Executor]]
 
 # The others are reached by SQLAlchemy, as it describes them.
 _OWN_EXECUTORS = ("clickhouse", "datafusion", "postgresql")
-RUN_HERE = ("clickhouse", "datafusion", "postgresql")
+RUN_HERE = ("clickhouse", "datafusion", "duckdb", "postgresql", "spark")
 """The databases that the tests run; of all others nothing is known but what the probe shows."""
 _PROBED: set[tuple[Dialect, str]] = set()
 

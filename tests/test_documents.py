@@ -39,6 +39,8 @@ NOT_RUN = {
     ("docs/engines.md", "export PGPASSWORD"): "needs a server of the reader's own",
     ("docs/engines.md", "dpwindows release /lake/visits"): "needs a lake and a cluster of the reader's own",
     ("docs/engines.md", "dpwindows release app.sqlite"): "leaves options out, as the page says what differs",
+    ("docs/engines.md", "plan.run(chdb"): "needs databases of the reader's own",
+    ("docs/engines.md", "redshift does not"): "a message",
     ("docs/house.md", "event log"): "a picture",
     ("docs/lakes.md", "export PYICEBERG"): "needs a catalogue of the reader's own",
     ("docs/logs.md", "time column"): "a message",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -103,7 +104,7 @@ class InSpark:
 @pytest.mark.xdist_group("spark")
 def test_the_text_for_databricks_is_read_by_spark_as_it_is_meant(spark: SparkSession) -> None:
     @contextmanager
-    def opening(request: CountRequest, dialect: Dialect) -> Iterator[InSpark]:
+    def opening(request: CountRequest, dialect: Dialect) -> Iterator[Any]:
         yield InSpark(spark)
 
     request = CountRequest(None, PROBED_COLUMNS, Timeline.of_steps(2), Wanted((1,)))

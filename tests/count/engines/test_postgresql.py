@@ -282,7 +282,7 @@ def test_a_sqlalchemy_engine(server: PostgreSQL, owner: psycopg.Connection) -> N
     with engine.connect() as connection:
         settings = connection.execute(sqlalchemy.text("SHOW transaction_isolation")).scalar_one()
         assert settings == "read committed"
-        with pytest.raises(InputError, match="or through a SQLAlchemy engine for PostgreSQL"):
+        with pytest.raises(InputError, match="or through a SQLAlchemy engine for it"):
             counted(connection)
     with pytest.raises(InputError, match="password_file does not go with the engine postgresql"):
         counted(engine, settings=EngineSettings(password_file=Path(__file__)))
@@ -333,7 +333,7 @@ def test_a_server_that_is_not_there_or_cannot_be_reached_without_a_library(monke
         (
             "postgresql+nodriver://h/d",
             {},
-            r"the driver nodriver is not installed; write postgresql://\.\.\. for the one that comes",
+            r"the driver nodriver is not installed; write postgresql://\.\.\. for the one of the package that",
         ),
         ("postgresql://127.0.0.1:1/d?bogus=1", {}, 'the connection address cannot be read: .*option "bogus"'),
         ("events.parquet", {"engine": "postgresql"}, "reads a table that is named with --table, at a connection"),

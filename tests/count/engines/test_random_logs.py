@@ -37,7 +37,8 @@ def test_each_of_a_hundred_random_logs_is_counted_as_the_definition_says(
     put: Put, seed: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     rng = random.Random(seed)
-    timeline, weighted, items = rng.choice(TIMELINES), rng.random() < 0.5, rng.choice([TEXTS, NUMBERS])
+    timeline, weighted = rng.choice(TIMELINES), rng.random() < 0.5
+    items: list[Any] = TEXTS if rng.random() < 0.5 else NUMBERS
     kind = rng.choice(["integer", "decimal", "text"] if timeline.is_integer else ["instant", "text", "date"])
     thresholds = sorted(rng.sample(range(1, 9), rng.randint(1, 3)))
     rule, bounds = CountingRule(rng.random() < 0.3), [int(bound) for bound in timeline.boundary_values]

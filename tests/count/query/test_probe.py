@@ -105,7 +105,11 @@ MISTAKES: dict[str, tuple[Dialect, Callable[[str], str], str]] = {
         str,
         "how many items the text 'ä'",
     ),
-    "an empty text is null": (spelled(), replaced("''(?!')(?= AS (item|x))", "NULL"), "text ''"),
+    "an empty text is null": (
+        spelled(),
+        replaced(r"CAST\(''(?!') AS VARCHAR\)", "CAST(NULL AS VARCHAR)"),
+        "whether the text '' is ",
+    ),
     "numbers of texts": (
         spelled(
             exact=lambda self, role, name, column: (

@@ -20,7 +20,7 @@ from dpwindows.count.dialects import dialect_named
 from dpwindows.count.events import EventColumns
 from dpwindows.count.query.closing import closed_sql
 from dpwindows.count.query.dialect import Column, Dialect
-from dpwindows.count.query.probe import PROBED_COLUMNS, probes, refused
+from dpwindows.count.query.probe import PROBED_COLUMNS, Probe, probes, refused
 from dpwindows.count.query.relation import counting_sql, unreadable_values
 from dpwindows.count.request import CountRequest
 from dpwindows.errors import EngineError, InputError
@@ -89,18 +89,18 @@ def require_as_meant(opening: Opening, request: CountRequest, dialect: Dialect) 
             f"{dialect.name}: the query has been written for it, and never run there by its makers; the probe that "
             f"follows is all that has been checked"
         )
-    with opening(request, dialect) as executor:
-        for probe in probes(dialect):
-            try:
-                answer = executor.run(dialect.statement(probe.sql))
-            except (InputError, EngineError) as error:
-                raise _unfit(dialect, f"it fails on {probe.about}: {error}") from None
-            found = dict(zip(answer["place"].to_pylist(), answer["found"].to_pylist(), strict=True))
-            for place, (about, value) in enumerate(probe.rows):
-                if (answered := found.get(place, "no row")) != value:
-                    raise _unfit(dialect, f"{about} is {answered} there, and must be {value}")
+    literal_rows, about, wrong = replace(request, columns=PROBED_COLUMNS), "", ""
+    try:
+        with opening(literal_rows, dialect) as executor:
+            for probe in probes(dialect):
+                about = probe.about
+                if wrong := _wrong(probe, executor.run(dialect.statement(probe.sql))):
+                    break
+    except (InputError, EngineError) as error:
+        wrong = f"it fails on {about}: {error}"
+    if wrong:
+        raise _unfit(dialect, wrong)
     # A statement that fails may be the last one of its connection.
-    literal_rows = replace(request, columns=PROBED_COLUMNS)
     for what, query in refused(dialect):
         said = "nothing"
         try:
@@ -110,6 +110,16 @@ def require_as_meant(opening: Opening, request: CountRequest, dialect: Dialect) 
             said = str(error)
         if said != str(unreadable_values(what, PROBED_COLUMNS)):
             raise _unfit(dialect, f"of a value that cannot be read ({what}) it says: {said}")
+
+
+def _wrong(probe: Probe, answer: pa.Table) -> str:
+    """The first answer that is not what it must be, in words; empty if all are."""
+    places, answers = (column.to_pylist() for column in answer.columns)
+    found = dict(zip(places, answers, strict=True))
+    for place, (about, value) in enumerate(probe.rows):
+        if (answered := found.get(place, "no row")) != value:
+            return f"{about} is {answered} there, and must be {value}"
+    return ""
 
 
 def _unfit(dialect: Dialect, why: str) -> InputError:

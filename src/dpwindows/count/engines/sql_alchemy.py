@@ -11,6 +11,7 @@ import pyarrow as pa
 from dpwindows.count.engines.sql import Relation
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Dialect
+from dpwindows.count.query.probe import PROBED_COLUMNS
 from dpwindows.count.query.relation import unreadable
 from dpwindows.count.request import CountRequest
 from dpwindows.count.sources.database import (
@@ -115,5 +116,6 @@ def engine_of(source: object, settings: EngineSettings, name: str, **refused: st
 
 
 def _explain(error: BaseException | None, columns: EventColumns) -> InputError | EngineError:
-    """What a database says of an error may quote a row, and is not repeated."""
-    return unreadable(str(error), columns) or EngineError(f"the database failed ({type(error).__name__})")
+    """What a database says of an error may quote a row, and is not repeated, but for the literal rows of the probe."""
+    said = f": {str(error)[:300]}" if columns is PROBED_COLUMNS else ""
+    return unreadable(str(error), columns) or EngineError(f"the database failed ({type(error).__name__}){said}")

@@ -167,7 +167,8 @@ def _translated_duckdb(path: Path) -> Iterator[None]:
         raise ConflictError from None
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
-        if "lock on file" in first:
+        # Another process has it open, or a thread of this one is about to open or to close it.
+        if "lock on file" in first or "file handle conflict" in first:
             raise ConflictError from None
         if isinstance(error, duckdb.ConnectionException):
             raise EngineError(f"{path} is open in this process in another way: close that connection") from None

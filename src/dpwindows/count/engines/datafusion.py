@@ -52,7 +52,7 @@ class _DataFusion:
 
 @contextmanager
 def opened(request: CountRequest, dialect: Dialect) -> Iterator[_DataFusion]:
-    """The executor of a session."""
+    """The executor of a session. Raises `InputError` if the source is none."""
     if "datafusion" not in module_roots(request.source) or not hasattr(request.source, "catalog"):
         raise InputError("the engine datafusion reads a table that is named with table, of a datafusion.SessionContext")
     why = "a session of DataFusion runs with its own settings"

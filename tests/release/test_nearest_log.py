@@ -46,14 +46,23 @@ def is_of_a_log(table: FloatArray, within: float = 0.0) -> bool:
     return min(moves.values()) >= -within and all(gone[step] <= here[step] + within for step in steps)
 
 
+def beyond(steps: int, longest: int, counts: list[float]) -> list[nearest_log.Longer]:
+    """Counts since the first step, of windows that are longer than those of a table."""
+    last = np.arange(longest + 1, steps + 1)
+    return [nearest_log.Longer(1, last, np.array(counts), np.linspace(0.02, 0.3, len(last)))] if counts else []
+
+
 @pytest.mark.parametrize(("steps", "longest"), SHAPES)
 def test_every_log_keeps_the_limits(steps: int, longest: int) -> None:
     """Every single item, and so every log: counts of logs are sums of those of their items."""
-    limits, inside = nearest_log._limits(steps, longest), nearest_log._inside(steps, longest)
+    inside = nearest_log._inside(steps, longest)
     for size in range(steps + 1):
         for seen in itertools.combinations(range(1, steps + 1), size):
             table = counted([seen], steps, longest)
-            assert (limits @ table[inside] >= 0).all()
+            since = min(seen, default=steps + 1)
+            longer = beyond(steps, longest, [float(since <= last) for last in range(longest + 1, steps + 1)])
+            counts = np.concatenate([table[inside], *(one.values for one in longer)])
+            assert (nearest_log._limits_with(steps, longest, longer) @ counts >= 0).all()
             assert is_of_a_log(table)
 
 
@@ -64,13 +73,16 @@ def test_it_is_the_nearest_table_of_a_log(steps: int, longest: int) -> None:
     inside = np.zeros_like(table, dtype=bool)
     for row in rows_by_end(inside):
         row[:] = True
-    given, weight = table[inside], weights[inside]
-    limits = nearest_log._limits(steps, longest).toarray()
+    longer = beyond(steps, longest, [40.0 - 3 * last % 5 for last in range(longest + 1, steps + 1)])
+    given = np.concatenate([table[inside], *(one.values for one in longer)])
+    weight = np.concatenate([weights[inside], *(one.weights for one in longer)])
+    limits = nearest_log._limits_with(steps, longest, longer).toarray()
     root = np.sqrt(weight)
     push = scipy.optimize.nnls((limits / root).T, -given * root, maxiter=10_000)[0]
     nearest = given + (limits.T @ push) / weight
-    assert nearest_log.nearest_log(table, weights)
-    np.testing.assert_allclose(table[inside], nearest, atol=0.02)
+    assert nearest_log.nearest_log(table, weights, longer)
+    found = np.concatenate([table[inside], *(one.values for one in longer)])
+    np.testing.assert_allclose(found, nearest, atol=0.02)
     assert is_of_a_log(table, within=0.01)
 
 
@@ -85,6 +97,18 @@ def test_limits_are_met_by_counts_of_logs_alone() -> None:
         verdicts.add((meets := bool((limits @ table[inside] >= 0).all()), is_of_a_log(table)))
         assert meets == is_of_a_log(table)
     assert verdicts == {(True, True), (False, False)}
+
+
+def test_what_two_families_say_of_a_window_is_one_number() -> None:
+    """By their weights: 10 and 40, where 10 weighs five times as much; both follow what is found."""
+    quarter = np.array([40.0])
+    longer = nearest_log.Longer(1, np.array([2]), np.array([10.0]), np.array([5.0]))
+    longer.join(0, quarter, 1.0)
+    assert longer.values == pytest.approx([15.0])
+    table = np.array([[9.0], [8.0]])
+    assert nearest_log.nearest_log(table, np.ones_like(table), [longer])
+    assert quarter == pytest.approx(longer.values)
+    assert quarter == pytest.approx([15.0])
 
 
 def test_large_tables_are_left_to_others() -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
 from dpwindows.release.consistency.families import Family, Known, family_of, known_of
-from dpwindows.release.consistency.nearest_log import longest_solved, nearest_log
+from dpwindows.release.consistency.nearest_log import Longer, longest_solved, nearest_log
 from dpwindows.release.consistency.occurrences import Occurrences, fit_occurrences
 from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start
 from dpwindows.release.consistency.series import Series, finder, lower_to_overlaps, lower_to_sums, raise_parts
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 # Of numbers that nothing is known of; and the least squared error.
 _NO_WEIGHT = 1e-12
+# How many windows near one of another family may have its error, or nearly.
+_VOTES = 1000
 # By how much less windows weigh that are longer than any windows, and of no family.
 _BEYOND = 1_000_000
 # How many rounds larger tables are bent in: many where exact families and inexact ones have to agree.
@@ -119,10 +122,11 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
         ]
         values, weights = _merged(every, span, steps, below)
         typical = _typical([one for one in every if one[0].is_any])
+        longer = _longer(every, span, 1 / typical) if k == 1 else []
         bends = _BENDS_ALONE if len(every) == 1 else _BENDS
         del every
         monotone(values, weights, typical)
-        if k == 1 and not nearest_log(values, weights):
+        if k == 1 and not nearest_log(values, weights, longer):
             bend(values, weights, bends)
             monotone(values, weights, typical)
         below = values
@@ -176,9 +180,7 @@ def _merged(
             held = last - first < span
             places = last[held] - 1, (last - first)[held]
             del first, last
-            squared_error = np.maximum(found.squared_error[held], _NO_WEIGHT)
-            # Hundreds of windows near an exact one have nearly one error, and would outvote it if each had its own.
-            weight = np.maximum(1.0, common / squared_error) ** 2 / squared_error
+            weight = _weights_beside(found.squared_error[held], common)
             total[places] += weight * found.values[held]
             weights[places] += weight
         total /= weights
@@ -203,6 +205,44 @@ def _merged(
     own, own_weights = means([one for one in every if one[0].is_any])
     moves = {length: both[:, length - 1] - own[:, length - 1] for length in of_one_length}
     return np.where(weights > own_weights, both, follow(own, moves)), weights
+
+
+def _weights_beside(squared_error: FloatArray, common: float) -> FloatArray:
+    """The weights of windows beside any windows of a common squared error.
+
+    Hundreds of windows near an exact one have nearly one error, and would outvote it if each had its own.
+    """
+    squared_error = np.maximum(squared_error, _NO_WEIGHT)
+    return np.asarray(_VOTES * np.maximum(1.0, common / squared_error) ** 2 / squared_error)
+
+
+def _longer(every: Sequence[tuple[Known, Smoothed]], span: int, common: float) -> list[Longer]:
+    """Windows beyond a table that begin at one step: their values are views of those of their families.
+
+    What another family says of one of these windows, such as a quarter at the end of its days to date, is made part of
+    it, and follows it.
+    """
+    found, alone = list[Longer](), list[tuple[Smoothed, int, tuple[int, int]]]()
+    for known, smoothed in every:
+        if known.is_any:
+            continue
+        first, last = known.windows
+        anew = np.flatnonzero((np.diff(first) != 0) | (np.diff(last) != 1)) + 1
+        for begin, end in pairwise([0, *anew.tolist(), len(first)]):
+            # The first window of such a stretch is of one step, or there is but one.
+            place = slice(begin + span, end)
+            if end - begin > span and first[begin] == last[begin]:
+                weights = _weights_beside(smoothed.squared_error[place], common)
+                found.append(Longer(int(first[begin]), last[place], smoothed.values[place], weights))
+            elif end - begin == 1:
+                alone.append((smoothed, begin, (int(first[begin]), int(last[begin]))))
+    for smoothed, at, (start, end) in alone:
+        own = slice(at, at + 1)
+        for one in found:
+            if one.first == start and one.last[0] <= end <= one.last[-1]:
+                weight = float(_weights_beside(smoothed.squared_error[own], common)[0])
+                one.join(end - int(one.last[0]), smoothed.values[own], weight)
+    return found
 
 
 def _typical(alone: Sequence[tuple[Known, Smoothed]]) -> float:

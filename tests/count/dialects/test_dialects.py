@@ -60,6 +60,7 @@ TYPES = {
     "datafusion": {
         "dictionary<values=string, indices=int32, ordered=0>": Kind.TEXT,
         "timestamp[ns]": Kind.WALL,
+        "timestamp": Kind.OTHER,
         "timestamp[s, tz=+01:00]": Kind.INSTANT,
         "decimal128(10, 0)": Kind.INTEGER,
         "list<item: int64>": Kind.NESTED,

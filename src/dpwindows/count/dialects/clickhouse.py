@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 from typing import ClassVar
 
-from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_name, quote_text
 
 _WIDE = ("UINT64", "INT128")
 _OVERFLOWS = ("distinct", "group_by", "join", "read", "result", "set", "sort", "timeout", "transfer")
@@ -73,6 +73,9 @@ class ClickHouse(Dialect):
         kind = {Kind.TEXT: "String", Kind.DATE: "Date32"}.get(column.kind)
         kind = "Int128" if column.type_name in _WIDE and role != "item" else kind
         return f"CAST({name} AS Nullable({kind}))" if kind else f"toNullable({name})"
+
+    def identifier(self, name: str) -> str:
+        return quote_name(name.replace("\\", "\\\\"))
 
     def literal(self, text: str) -> str:
         return quote_text(text.replace("\\", "\\\\"))

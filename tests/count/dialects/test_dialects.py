@@ -88,6 +88,15 @@ def test_what_a_type_can_serve_as(name: str, type_name: str, kind: Kind) -> None
     assert dialect_named(name).column_of(type_name).kind is kind
 
 
+@pytest.mark.xdist_group("clickhouse")
+def test_clickhouse_is_told_to_fail_where_it_may_be_set_to_leave_rows_out(clickhouse: Any) -> None:
+    query = "SELECT name FROM system.settings WHERE type LIKE 'OverflowMode%' FORMAT TSV"
+    names = str(clickhouse.query(query)).split()
+    text = dialect_named("clickhouse").statement("SELECT 1")
+    assert len(names) >= 11
+    assert [name for name in names if f" {name} = 'throw'" not in text] == []
+
+
 class InSpark:
     """An executor for Spark."""
 

@@ -1,4 +1,4 @@
-"""ClickHouse, version 25 or newer.
+"""ClickHouse, version 26 or newer.
 
 Its times are instants, whatever zone they are shown in. Without a setting it takes a value that is not there for 0, in
 `lag` for instance, so all columns are read as nullable ones, and casts keep them so. What it may be set to leave out,
@@ -31,7 +31,10 @@ _SETTINGS = {
     "limit": "0",
     "offset": "0",
     "max_rows_to_group_by": "0",
+    "ignore_cold_parts_seconds": "0",
+    "partial_result_on_first_cancel": "0",
     **{f"{what}_overflow_mode": "'throw'" for what in _OVERFLOWS},
+    **{f"{what}_overflow_mode_leaf": "'throw'" for what in ("read", "timeout")},
 }
 
 

@@ -182,7 +182,8 @@ ENGINES = [
     *(pytest.param(put, id=put.__name__) for put in (in_duckdb, in_duckdb_table, in_sqlite)),
     pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
     pytest.param(in_clickhouse, id="clickhouse", marks=pytest.mark.xdist_group("clickhouse")),
-    pytest.param(in_datafusion, id="datafusion"),
+    # With ClickHouse: one process asks DataFusion what its probe asks.
+    pytest.param(in_datafusion, id="datafusion", marks=pytest.mark.xdist_group("clickhouse")),
     pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),
 ]
 """The parameters of a test that runs with a log put into every place that an engine of the tests reads."""

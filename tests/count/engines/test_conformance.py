@@ -27,7 +27,17 @@ from tests.brute_force import (
     rolling,
     rolling_in_first_runs,
 )
-from tests.count.engines.logs import ENGINES, LOGS, THRESHOLDS, Log, Put, in_postgresql, in_spark
+from tests.count.engines.logs import (
+    ENGINES,
+    LOGS,
+    THRESHOLDS,
+    Log,
+    Put,
+    in_clickhouse,
+    in_datafusion,
+    in_postgresql,
+    in_spark,
+)
 from tests.counting import count_events
 
 
@@ -94,6 +104,7 @@ def lost(place: int, rule: CountingRule, series: tuple[tuple[int, int], ...]) ->
     return [losers(held(place, rule.distinct_steps), step, **bound) for step in steps]
 
 
+SLOW = (in_spark, in_clickhouse, in_datafusion)
 RULES = [
     CountingRule(distinct_steps=True),
     CountingRule(max_occurrences=4),
@@ -143,8 +154,8 @@ def test_every_engine_counts_items_in_their_first_runs(
     count, steps = counting(put, log, tmp_path, request), log.timeline.steps
     series = [(k, length) for k in (1, 2, 7) for length in (1, 2, 4)]
     events, fewer = held(place, once), 0
-    # On Spark, whose queries take seconds, every pair of a log, a rule and a number of runs, and not all three.
-    for most in (1 + (place + once) % 2,) if put is in_spark else (1, 2):
+    # Where queries take long, every pair of a log, a rule and a number of runs, and not all three.
+    for most in (1 + (place + once) % 2,) if put in SLOW else (1, 2):
         rule = CountingRule(once, max_runs=most)
         answers = count([2], rule=rule, series=series)
         assert answers.cumulative(2).tolist() == cumulative(events, 2, steps)
@@ -167,7 +178,7 @@ def test_every_engine_counts_the_items_that_lost_something(
     log = RULED[place]
     count, steps = counting(put, log, tmp_path, request), log.timeline.steps
     found = set()
-    for rule in LOSSES[place % 2 :: 2] if put is in_spark else LOSSES:
+    for rule in LOSSES[place % 2 :: 2] if put in SLOW else LOSSES:
         series = () if rule.max_runs is None else ((1, 1), (2, 3), (7, 2))
         answers = count([1, 2], rule=rule, series=series, loss=True)
         assert answers.cumulative(LOST).tolist() == lost(place, rule, series)
@@ -213,5 +224,5 @@ def test_a_fraction_is_refused_and_not_rounded(
     with pytest.raises(InputError, match=message) as caught:
         counting(put, log, tmp_path, request)([1])
     # What a server refuses it also writes into its own log, so values are not named there.
-    if put in (in_postgresql, in_spark):
+    if put in (in_postgresql, *SLOW):
         assert value not in str(caught.value)

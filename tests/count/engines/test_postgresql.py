@@ -289,6 +289,23 @@ def test_a_sqlalchemy_engine(server: PostgreSQL, owner: psycopg.Connection) -> N
     engine.dispose()
 
 
+def test_a_table_as_sqlalchemy_describes_it(
+    server: PostgreSQL, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor for databases that have none of their own."""
+    monkeypatch.setattr("dpwindows.count.engines.sql._OWN_EXECUTORS", ())
+    owner.execute("CREATE TABLE log AS SELECT 'a' AS id, TIMESTAMPTZ '2013-01-02 00:00+00' AS at, 3 AS n")
+    assert counted(server.address(), EventColumns("id", "at", "n"), DAYS, k=3, table="public.log") == [0, 1, 0, 0, 0]
+    with pytest.raises(InputError, match=r"the database has no table 'lag' \(did you mean 'log'\?\)"):
+        counted(server.address(), table="lag")
+    owner.execute("UPDATE log SET n = 1; ALTER TABLE log ALTER COLUMN at TYPE text USING 'secret'")
+    with pytest.raises(InputError, match="the time column 'at' is text and not all of it can be read") as caught:
+        counted(server.address(), timeline=DAYS)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(EngineError, match=r"^the database failed \(\w+\)$"):
+        counted("postgresql://reader@127.0.0.1:1/logs")
+
+
 # --- connecting -----------------------------------------------------------------------------------------------
 
 

@@ -234,8 +234,9 @@ def whole_distinct(by_end: FloatArray, weights: FloatArray, most: IntArray | Non
             before = before[1:]
         held = np.append(before, 0)
         wanted = by_end[b, : len(held)][::-1] - held
-        new = scipy.optimize.isotonic_regression(wanted, weights=weights[b, : len(held)][::-1]).x
-        new = _within(np.rint(np.maximum(new, 0)).astype(np.int64), held[:-1] - held[1:])
+        weight = weights[b, : len(held)][::-1]
+        new = scipy.optimize.isotonic_regression(wanted, weights=weight).x
+        new = _within(np.maximum(new, 0), weight, held[:-1] - held[1:])
         if most is not None:
             # By first step from the last: the least from each on.
             new = np.minimum(new, np.minimum.accumulate(most[b, : len(held)] - held[::-1])[::-1])
@@ -244,13 +245,11 @@ def whole_distinct(by_end: FloatArray, weights: FloatArray, most: IntArray | Non
     return found
 
 
-def _within(new: IntArray, most: IntArray) -> IntArray:
-    """A function near a rising one that rises, from place to place, by no more than `most`."""
+def _within(new: FloatArray, weights: FloatArray, most: IntArray) -> IntArray:
+    """A whole function near a rising one that rises, from place to place, by no more than `most`."""
     reach = np.concatenate([[0], np.cumsum(most)])
-    below = np.minimum.accumulate(new - reach)
-    above = np.maximum.accumulate((new - reach)[::-1])[::-1]
-    between = np.minimum.accumulate((below + above) // 2) + reach
-    return np.maximum.accumulate(between)
+    falling = scipy.optimize.isotonic_regression(new - reach, weights=weights, increasing=False).x
+    return np.maximum.accumulate(np.rint(falling).astype(np.int64) + reach)
 
 
 def lower_to_parts(bands: Sequence[Band]) -> None:

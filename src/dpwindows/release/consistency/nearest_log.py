@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 
-# Work that is worth while, as windows times the longest: about 3 s on one core.
-_MOST_WORK = 4_000_000
+# Work that is worth while, as windows times the longest: about a second.
+_MOST_WORK = 1_500_000
 # How far from the nearest numbers are left, in typical errors.
-_NEAR = 1e-4
+_NEAR = 1e-6
 # Weights that differ by more than this are as good as fixed, or as none.
 _APART = 1e8
 _SOLVED = (SolverStatus.Solved, SolverStatus.AlmostSolved)

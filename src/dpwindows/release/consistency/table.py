@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 # Of numbers that nothing is known of; and the least squared error.
 _NO_WEIGHT = 1e-12
-# The weight of an exact window beside any windows. Hundreds of those near it have nearly one error, which would outvote
-# it if each had its own.
-_VOTES = 1000
 # By how much less windows weigh that are longer than any windows, and of no family.
 _BEYOND = 1_000_000
 # How many rounds larger tables are bent in: many where exact families and inexact ones have to agree.
@@ -167,6 +164,8 @@ def _merged(
     """
     own_longest = max(longest_window(known.allotment.query.window, steps) for known, _ in every if known.is_any)
 
+    common = 1 / _typical([one for one in every if one[0].is_any])
+
     def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
         total, weights = np.zeros((steps, span)), np.full((steps, span), _NO_WEIGHT)
         for known, found in some:
@@ -177,7 +176,9 @@ def _merged(
             held = last - first < span
             places = last[held] - 1, (last - first)[held]
             del first, last
-            weight = _VOTES / np.maximum(found.squared_error[held], _NO_WEIGHT)
+            squared_error = np.maximum(found.squared_error[held], _NO_WEIGHT)
+            # Hundreds of windows near an exact one have nearly one error, and would outvote it if each had its own.
+            weight = np.maximum(1.0, common / squared_error) ** 2 / squared_error
             total[places] += weight * found.values[held]
             weights[places] += weight
         total /= weights

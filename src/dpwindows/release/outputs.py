@@ -61,8 +61,10 @@ def require_not_read(output: Path | None, **read: str | Path | Batches | None) -
         if source is None:
             continue
         if isinstance(source, Batches):
-            files = [] if source.folder is None else files_behind(source.folder)
-        elif what == "events":
+            if source.folder is not None:
+                _require_outside(output, Path(source.folder))
+            continue
+        if what == "events":
             files = files_behind(str(source))
         elif what == "release":
             files = list(parts_of(Path(source)))
@@ -75,6 +77,19 @@ def require_not_read(output: Path | None, **read: str | Path | Batches | None) -
                         f"the output {str(part)!r} is a file that is read here ({what.replace('_', ' ')}: "
                         f"{str(file)!r}), and would replace it: name another output"
                     )
+
+
+def _require_outside(output: Path, folder: Path) -> None:
+    """Check that an output is not in the folder of a lake table, where a new file may be a state of it, or replace one.
+
+    Raises:
+        InputError: it is.
+    """
+    if output.resolve().is_relative_to(folder.resolve()):
+        raise InputError(
+            f"the output {str(output)!r} is in the folder of a table that is read here ({str(folder)!r}), and would "
+            "become a file of it: name another output"
+        )
 
 
 def with_companions(path: Path) -> list[Path]:

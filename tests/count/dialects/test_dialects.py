@@ -60,6 +60,7 @@ TYPES = {
     "datafusion": {
         "dictionary<values=string, indices=int32, ordered=0>": Kind.TEXT,
         "timestamp[ns]": Kind.WALL,
+        "timestamp": Kind.OTHER,
         "timestamp[s, tz=+01:00]": Kind.INSTANT,
         "decimal128(10, 0)": Kind.INTEGER,
         "list<item: int64>": Kind.NESTED,
@@ -85,6 +86,15 @@ TYPES = {
 )
 def test_what_a_type_can_serve_as(name: str, type_name: str, kind: Kind) -> None:
     assert dialect_named(name).column_of(type_name).kind is kind
+
+
+@pytest.mark.xdist_group("clickhouse")
+def test_clickhouse_is_told_to_fail_where_it_may_be_set_to_leave_rows_out(clickhouse: Any) -> None:
+    query = "SELECT name FROM system.settings WHERE type LIKE 'OverflowMode%' FORMAT TSV"
+    names = str(clickhouse.query(query)).split()
+    text = dialect_named("clickhouse").statement("SELECT 1")
+    assert len(names) >= 11
+    assert [name for name in names if f" {name} = 'throw'" not in text] == []
 
 
 class InSpark:

@@ -30,7 +30,8 @@ def test_every_dialect_knows_the_plain_words(dialect: str) -> None:
     count = "n" if known.ranges else None
     asked = replace(ASKED, columns=EventColumns("user", "at", count))
     for item in ("text", "integer", "decimal"):
-        for time in ("timestamp", "date", "text"):
+        # Times of DataFusion are numbers of the unit that their type names.
+        for time in ("timestamp[us]" if dialect == "datafusion" else "timestamp", "date", "text"):
             types = {"item": item, "time": time} | ({"count": "decimal(38, 0)"} if count else {})
             text = standalone_sql(known, asked, types)
             assert "GROUPING SETS ((k, step, recency), ())" in text
@@ -50,6 +51,20 @@ def test_every_dialect_knows_the_plain_words(dialect: str) -> None:
 def test_types_that_do_not_serve_are_refused(types: dict[str, str], why: str) -> None:
     with pytest.raises(InputError, match=why):
         standalone_sql(dialect_named("duckdb"), ASKED, types)
+
+
+def test_a_time_without_its_unit_is_refused() -> None:
+    with pytest.raises(InputError, match=r"datafusion has no such type .*one of text, integer, decimal, date, float"):
+        standalone_sql(dialect_named("datafusion"), ASKED, TYPES)
+
+
+@pytest.mark.parametrize("type_name", ["text", "varchar", "VARCHAR(20)"])
+def test_text_of_any_length_is_compared_byte_for_byte(type_name: str) -> None:
+    text = standalone_sql(dialect_named("duckdb"), ASKED, TYPES | {"item": type_name})
+    with duckdb.connect() as connection:
+        connection.execute('CREATE TABLE visits ("user" VARCHAR(20) COLLATE NOCASE, "at" TIMESTAMP)')
+        connection.execute("INSERT INTO visits VALUES ('a', '2021-01-02'), ('A', '2021-01-02')")
+        assert (1, 2, 2, 2) in [row[:4] for row in connection.execute(text).fetchall()]
 
 
 def test_a_group_that_is_called_like_a_use_is_refused() -> None:
@@ -82,6 +97,19 @@ def test_what_is_no_name_of_a_table_is_refused(table: str | None) -> None:
 def test_backquotes_are_those_of_spark() -> None:
     text = standalone_sql(dialect_named("spark"), replace(ASKED, table="web.a`b"), TYPES | {"time": "date"})
     assert " FROM `web`.`a``b`)" in text
+
+
+def test_a_backslash_in_a_name_is_one_in_clickhouse() -> None:
+    text = standalone_sql(dialect_named("clickhouse"), replace(ASKED, table="a\\n"), TYPES)
+    assert ' FROM "a\\\\n")' in text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_was_counted_is_said_as_it_is(dialect: str) -> None:
+    """Redshift ends the texts that it compares with one more character."""
+    known = dialect_named(dialect)
+    text = standalone_sql(known, ASKED, TYPES | {"time": "date"})
+    assert f"CASE WHEN closing = 1 THEN {known.literal(json.dumps(made_for(ASKED)))} END AS description" in text
 
 
 @pytest.mark.parametrize("dialect", ["duckdb"])

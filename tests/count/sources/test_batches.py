@@ -296,6 +296,13 @@ def test_no_log_is_held_whole() -> None:
     assert most < 20
 
 
+def test_what_was_read_before_is_no_empty_log() -> None:
+    reader = ROWS.to_reader()
+    assert in_steps(reader, COLUMNS, STEPS) == [1, 1, 1]
+    with pytest.raises(InputError, match="was read before, and what is left of it is no log: make a new one"):
+        in_steps(reader, COLUMNS, STEPS)
+
+
 def test_files_of_iceberg_are_read_one_after_another(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyiceberg.io.pyarrow import ArrowScan
 

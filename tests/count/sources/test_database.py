@@ -27,6 +27,9 @@ SECRET = "hunter2"
         *("postgresql://h/logs?ssl%70assword=hunter2", "postgresql://h/logs?oauth_client_secret=hunter2"),
         "postgresql://h/logs?scram_client_key=hunter2&scram_server_key=hunter2",
         *("postgresql://h/logs?passwd=hunter2", "sqlite:///logs.db?pass%77ord=hunter2"),
+        *("snowflake://u@h/logs?passcode=hunter2", "redshift://u@h/logs?session_token=hunter2"),
+        *("trino://u@h/logs?jwt=hunter2", "snowflake://u@h/logs?private_key_file_pwd=hunter2"),
+        *("bigquery://logs?credentials_base64=hunter2", "databricks://h/logs?Access_Token=hunter2"),
     ],
 )
 def test_an_address_with_a_password_is_refused_and_not_repeated(address: str) -> None:
@@ -43,6 +46,7 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(address: str) ->
         "postgresql://reader@db.example.org:5432/sales?sslmode=verify-full&passfile=/home/reader/.pgpass",
         "postgresql://reader@[::1]:5432/sales?sslkey=client.key",
         "postgresql:///sales?host=/run/postgresql&user=reader",
+        "postgresql://h/logs?require_auth=password&channel_binding=require&private_key_file=k.p8&credentials_path=c",
         "postgresql://h/a:b?application_name=a:b@c",
     ],
 )

@@ -1,4 +1,4 @@
-"""ClickHouse, version 25 or newer.
+"""ClickHouse, version 26 or newer.
 
 Its times are instants, whatever zone they are shown in. Without a setting it takes a value that is not there for 0, in
 `lag` for instance, so all columns are read as nullable ones, and casts keep them so. What it may be set to leave out,
@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 from typing import ClassVar
 
-from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_name, quote_text
 
 _WIDE = ("UINT64", "INT128")
 _OVERFLOWS = ("distinct", "group_by", "join", "read", "result", "set", "sort", "timeout", "transfer")
@@ -31,7 +31,10 @@ _SETTINGS = {
     "limit": "0",
     "offset": "0",
     "max_rows_to_group_by": "0",
+    "ignore_cold_parts_seconds": "0",
+    "partial_result_on_first_cancel": "0",
     **{f"{what}_overflow_mode": "'throw'" for what in _OVERFLOWS},
+    **{f"{what}_overflow_mode_leaf": "'throw'" for what in ("read", "timeout")},
 }
 
 
@@ -73,6 +76,9 @@ class ClickHouse(Dialect):
         kind = {Kind.TEXT: "String", Kind.DATE: "Date32"}.get(column.kind)
         kind = "Int128" if column.type_name in _WIDE and role != "item" else kind
         return f"CAST({name} AS Nullable({kind}))" if kind else f"toNullable({name})"
+
+    def identifier(self, name: str) -> str:
+        return quote_name(name.replace("\\", "\\\\"))
 
     def literal(self, text: str) -> str:
         return quote_text(text.replace("\\", "\\\\"))

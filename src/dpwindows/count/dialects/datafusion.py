@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -20,7 +19,6 @@ class DataFusion(Dialect):
         Kind.INTEGER: ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
         Kind.DECIMAL: ("decimal32", "decimal64", "decimal128", "decimal256"),
         Kind.TEXT: ("string", "large_string", "string_view"),
-        Kind.WALL: ("timestamp",),
         Kind.DATE: ("date32", "date64"),
         Kind.EXACT: ("bool", "binary", "large_binary", "binary_view", "fixed_size_binary", "time32", "time64"),
         Kind.FLOAT: ("halffloat", "float", "double"),
@@ -42,10 +40,12 @@ class DataFusion(Dialect):
     def column_of(self, type_name: str) -> Column:
         # What is listed in a dictionary is what it lists.
         plain = re.sub(r"dictionary<values=(\w+),.*", r"\1", type_name)
-        column = super().column_of(plain.split("[")[0])
-        kind = Kind.INSTANT if column.kind is Kind.WALL and "tz=" in plain else column.kind
+        kind = super().column_of(plain.split("[")[0]).kind
+        # Without its unit a number says nothing.
+        if plain.lower().startswith("timestamp["):
+            kind = Kind.INSTANT if "tz=" in plain else Kind.WALL
         name = "BOOLEAN" if plain == "bool" else plain.upper()
-        return replace(column, kind=kind, type_name=name)
+        return Column(kind, name)
 
     def exact(self, role: str, name: str, column: Column) -> str:
         if column.kind is Kind.TEXT:
@@ -86,7 +86,8 @@ class DataFusion(Dialect):
 def _unit(column: Column) -> int:
     """How many of a column's units of time make a second."""
     found = re.search(r"\[(\w+)", column.type_name)
-    return _PER_SECOND[found[1] if found else "US"]
+    assert found is not None, "without one it is no type of times"
+    return _PER_SECOND[found[1]]
 
 
 DIALECT = DataFusion()

@@ -59,7 +59,7 @@ class DuckDB(Dialect):
         on. Naming another one changes the type alone: nothing is computed. It can be named for plain text only: the
         cast turns JSON, and types that a user made of text, into that, and does nothing else.
         """
-        return f'CAST({name} AS VARCHAR) COLLATE "binary"' if column == TEXT else name
+        return f'CAST({name} AS VARCHAR) COLLATE "binary"' if column.kind is Kind.TEXT else name
 
     def matches(self, text: str, pattern: str) -> str:
         return f"regexp_full_match({text}, {quote_text(pattern)})"

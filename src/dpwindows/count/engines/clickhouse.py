@@ -25,6 +25,7 @@ _REASONS = {
     "(max_bytes_before_external_group_by, max_bytes_before_external_sort)",
     "TIMEOUT_EXCEEDED": "it stopped the query: max_execution_time ran out",
     "NOT_ENOUGH_SPACE": "its disk is full",
+    "READONLY": "the role may set nothing, not even for a query of its own: give it readonly = 2",
 }
 
 

@@ -93,8 +93,24 @@ def opened(request: CountRequest, dialect: Dialect) -> Iterator[SqlAlchemy]:
     """The executor of a connection address without a password, or of a SQLAlchemy engine."""
     why = dict.fromkeys(("memory_limit", "spill_directory", "threads"), _WHY)
     engine = engine_of(request.source, request.settings, dialect.name, **why)
-    with translated(lambda error: _explain(error, request.columns)), engine.connect() as connection:
+    with translated(lambda error: _explain(error, request.columns)), _connected(engine) as connection:
         yield SqlAlchemy(connection, dialect)
+
+
+def _connected(engine: Engine) -> Connection:
+    """A connection. What drivers raise of their own, of credentials that they do not find for instance, may hold some.
+
+    Raises:
+        EngineError: the driver fails otherwise than drivers do.
+    """
+    import sqlalchemy
+
+    try:
+        return engine.connect()
+    except sqlalchemy.exc.SQLAlchemyError:
+        raise
+    except Exception as error:
+        raise EngineError(f"the database cannot be reached ({type(error).__name__})") from None
 
 
 def engine_of(source: object, settings: EngineSettings, name: str, **refused: str) -> Engine:

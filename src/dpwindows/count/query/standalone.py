@@ -56,7 +56,7 @@ def standalone_sql(dialect: Dialect, request: CountRequest, types: Mapping[str, 
     columns = _typed(dialect, request, types)
     names = {role: dialect.identifier(name) for role, name in request.columns.roles}
     closed = closed_sql(counting_sql(dialect, request, _relation(dialect, request.table), names, columns))
-    described = dialect.text_literal(json.dumps(made_for(request)))
+    described = dialect.literal(json.dumps(made_for(request)))
     query = (
         f"SELECT k, step, recency, delta, counted, closing, CASE WHEN closing = 1 THEN {described} END AS "
         f"{DESCRIPTION}\nFROM ({closed}\n) AS closed"
@@ -138,10 +138,11 @@ def _column(dialect: Dialect, key: str, type_name: str) -> Column:
     if kind is Kind.WALL and kind not in dialect.kinds:
         kind = Kind.INSTANT  # all of its times are
     if kind is None or kind not in dialect.kinds:
-        words = [*dict.fromkeys([*_PLAIN, *(name for names in dialect.kinds.values() for name in names)])]
+        plain = [word for word, kind in _PLAIN.items() if kind in dialect.kinds]
+        words = dict.fromkeys([*plain, *dialect.samples, *(name for names in dialect.kinds.values() for name in names)])
         raise InputError(
-            f"--types {key}={type_name}: {dialect.name} has no such type{near(type_name, words)}; give the name that "
-            f"the database itself has for it, or one of {', '.join(_PLAIN)}"
+            f"--types {key}={type_name}: {dialect.name} has no such type{near(type_name, [*words])}; give the name "
+            f"that the database itself has for it, or one of {', '.join(plain)}"
         )
     return Column(kind, "BOOLEAN" if kind is Kind.EXACT else dialect.kinds[kind][0].upper())
 

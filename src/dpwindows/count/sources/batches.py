@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import narwhals.stable.v2 as nw
 import pyarrow as pa
@@ -112,13 +113,25 @@ def in_batches(source: object) -> Batches | None:
 # --- streams and datasets --------------------------------------------------------------------------------------------
 
 
+# What was read to its end looks like one without rows.
+_READ = WeakSet[pa.RecordBatchReader]()
+
+
 def _stream(source: Any) -> Batches:
+    what = "the record batch reader" if isinstance(source, pa.RecordBatchReader) else "the stream of record batches"
+    if isinstance(source, pa.RecordBatchReader) and source in _READ:
+        raise InputError(f"{what} was read before, and what is left of it is no log: make a new one, or give a table")
     try:
         reader = pa.RecordBatchReader.from_stream(source)
     except Exception as error:  # any library may raise anything of its own
         raise InputError(f"the stream of record batches cannot be read ({type(error).__name__})") from None
-    what = "the record batch reader" if isinstance(source, pa.RecordBatchReader) else "the stream of record batches"
-    return Batches(what, reader.schema, lambda names: reader, again=False)
+
+    def read(names: list[str]) -> pa.RecordBatchReader:
+        if isinstance(source, pa.RecordBatchReader):
+            _READ.add(source)
+        return reader
+
+    return Batches(what, reader.schema, read, again=False)
 
 
 def _dataset(source: Any) -> Batches:

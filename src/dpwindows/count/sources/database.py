@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
 
 _NOT_INSTALLED = "it needs packages that are not installed: pip install 'dpwindows[sql]'"
-# What libpq and the drivers above it take for a secret; `passfile` and `sslkey` only say where one is.
-_SECRETS = (
-    *("password", "passwd", "pwd", "sslpassword", "passphrase", "private_key_passphrase", "private_key_file_pwd"),
-    *("oauth_client_secret", "scram_client_key", "scram_server_key", "access_token", "token", "private_key"),
-    *("credentials_base64", "client_secret", "secret_access_key"),
+# What drivers call a secret, whichever they are; `passfile`, `private_key_file` and such only say where one is.
+_SECRET = re.compile(
+    r"(?!.*(file|path)$).*(passw|pwd|passphrase|passcode|secret|token|credential|private_?key|api_?key|jwt|scram_.*key)",
+    re.IGNORECASE,
 )
 # What addresses and drivers call a database otherwise than its makers do.
 _KNOWN_AS = {"postgres": "postgresql", "clickhousedb": "clickhouse", "clickhousesqla": "clickhouse"}
@@ -71,7 +70,7 @@ def parse_address(address: str, engine: str) -> URL:
         raise InputError(
             "the connection address cannot be read; it is written engine://user@host:port/database"
         ) from None
-    if url.password is not None or any(key.strip().lower() in _SECRETS for key in url.query):
+    if url.password is not None or any(_SECRET.match(key.strip()) for key in url.query):
         raise _with_secret(address)
     backend, _, driver = url.drivername.partition("+")
     name = _KNOWN_AS.get(backend, backend)

@@ -60,7 +60,7 @@ def files_of(text: str) -> list[Path]:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|jdbc:", text):
         raise InputError(
             "events must be a local file, glob, directory or database, got a network address; databases are "
-            "reached at postgresql:// and sqlite://, and the files of a lake with --engine spark"
+            "reached at postgresql://, sqlite:// and such (docs/engines.md), files of a lake with --engine spark"
         )
     path = at_home(text)
     if path.is_dir():

@@ -196,7 +196,7 @@ def test_months_of_flights_day_by_day_and_week_by_week_are_the_batch(
 ) -> None:
     """Every exact answer of every day, at least 1 and 3, is what one reading of the whole log gives."""
     windows = ("rolling:7", "rolling:28", "any:40", "cumulative")
-    plan = plan_of(*windows, thresholds=(1, 3))
+    plan = plan_of(*windows, thresholds=(1, 3), horizon=120)
     zone = "America/New_York"
     months = dw.Timeline("2013-01-01", "2013-05-01", time_zone=zone)
     batch = count_events(flights, EventColumns("tailnum", "time"), months, (1, 3))
@@ -233,7 +233,7 @@ def test_ten_times_as_many_steps_as_windows_have_cost_what_the_first_ones_did(tm
     dice = np.random.default_rng(7)
     work, known, sizes = [], [], []
     path = tmp_path / "state"
-    with new_stream(path, plan_of("any:15", thresholds=(1,))) as stream:
+    with new_stream(path, plan_of("any:15", thresholds=(1,), horizon=steps)) as stream:
         for first in range(1, steps + 1, together):
             events = [
                 (f"item-{step + int(offset)}", step, 1)

@@ -313,3 +313,10 @@ def test_counts_without_error_are_raised_by_finite_numbers() -> None:
     assert np.isfinite(daily.values).all()
     assert np.isfinite(whole.values).all()
     assert whole.values[3] <= daily.values.sum() + 0.5
+
+
+def test_any_windows_too_long_to_solve_are_made_to_agree_all_the_same() -> None:
+    plan = asked_plan((AnyWindow(),), "distinct", 120)
+    found = consistent_counts(plan, noisy(plan, 5.0, 1))
+    assert found is not None
+    assert min(found[0].tolist()) >= 0

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpwindows.count.dialects import DIALECTS
-from dpwindows.count.engines import sql
 from dpwindows.count.events import CountsFile, EngineSettings
 from dpwindows.count.sources.database import database_of, module_roots
 from dpwindows.errors import InputError
@@ -62,7 +61,7 @@ def signed_counts(request: CountRequest) -> pa.Table:
         )
     if name in (*_OF_THEIR_OWN, _COUNTS):
         return import_module(f"dpwindows.count.engines.{name}").signed_counts(request)
-    return sql.signed_counts(request, name)
+    return import_module("dpwindows.count.engines.sql").signed_counts(request, name)
 
 
 def engine_name(source: object, settings: EngineSettings) -> str:

@@ -6,8 +6,6 @@ No text is cast that is not all digits: some engines cast what a condition leave
 
 from __future__ import annotations
 
-from dpwindows.ask.zones import DAY_US
-
 _AFTER_MINUTES = "substr(iso, 17, 1)"
 _ZONE = " ".join(
     f"WHEN substr(iso, length(iso) - {back}, 1) IN ('+', '-') THEN substr(iso, length(iso) - {back})" for back in (5, 2)
@@ -38,6 +36,9 @@ def text_times_sql(relation: str, is_time: str, divide: str, remainder: str, fen
     so that the day more is the last of its year; and the months from March on end after 31, 61, 92, ... days, which is
     (153 m + 2) / 5 rounded down for the months m = 1, 2, 3, ... before. From 0000-03-01 to 1970-01-01 there are 719468.
     """
+    # Here, so that help comes without a library of numbers.
+    from dpwindows.ask.zones import DAY_US
+
     cut = ", ".join(f"{text} AS part_{name}" for name, text in _PARTS.items())
     read = ", ".join(f"CAST({text} AS BIGINT) AS number_{name}" for name, text in _NUMBERS.items())
     y, m, d, h, minute, s, ns, zone_h, zone_m = (f"number_{name}" for name in _NUMBERS)

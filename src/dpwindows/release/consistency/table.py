@@ -156,7 +156,7 @@ def _reaching(families: Sequence[Family], k: int, longest: int, steps: int) -> i
     """
     asked = (family.known.allotment.query.window for family in families if k in family.at_least)
     lengths = (longest_window(window, steps) for window in asked)
-    return max(longest, *(length for length in lengths if length <= longest_solved(steps)))
+    return max([longest, *(length for length in lengths if length <= longest_solved(steps))])
 
 
 def _merged(

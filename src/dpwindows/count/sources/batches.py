@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+import duckdb
 import narwhals.stable.v2 as nw
 import pyarrow as pa
 
@@ -104,7 +105,8 @@ def in_batches(source: object) -> Batches | None:
         return _iceberg(source, None)
     if "pyarrow" in roots and hasattr(source, "get_fragments"):
         return _dataset(source)
-    if not hasattr(source, "__arrow_c_stream__"):
+    # Of relations of today's DuckDB the first narwhals that serve know nothing.
+    if isinstance(source, duckdb.DuckDBPyRelation) or not hasattr(source, "__arrow_c_stream__"):
         return None
     framed = nw.from_native(source, pass_through=True)
     return None if isinstance(framed, nw.DataFrame | nw.LazyFrame) else _stream(source)

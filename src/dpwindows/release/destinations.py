@@ -11,6 +11,7 @@ A table without them is somebody else's, and is not written to.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
@@ -19,17 +20,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from dpwindows.count.engines.sql_alchemy import engine_of
 from dpwindows.count.events import EngineSettings
 from dpwindows.count.query.dialect import quote_name, quote_text
 from dpwindows.count.sources.batches import ICEBERG, iceberg_catalog, local_folder, reading
-from dpwindows.count.sources.database import (
-    database_of,
-    engine_at,
-    own_engine,
-    parse_address,
-    translated,
-    with_password,
-)
+from dpwindows.count.sources.database import database_of, translated
 from dpwindows.count.sources.files import at_home, first_bytes
 from dpwindows.durable import sync_file, sync_folder
 from dpwindows.errors import EngineError, InputError
@@ -95,7 +90,7 @@ def place_opener(
     """
     database = database_of(destination)
     if database == "postgresql":
-        engine = _engine(destination, settings)
+        engine = engine_of(destination, settings, database)
         return lambda: _postgresql(engine, table)
     settings.refuse("of this destination", password_file="only an address of PostgreSQL has a password")
     if database is not None:
@@ -234,17 +229,6 @@ class _DuckDB:
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------
 
 
-def _engine(destination: object, settings: EngineSettings) -> sqlalchemy.Engine:
-    if isinstance(destination, str | Path):
-        url = parse_address(str(destination), "PostgreSQL")
-        driver = url.drivername.partition("+")[2] or "psycopg"
-        return engine_at(with_password(url.set(drivername=f"postgresql+{driver}"), settings))
-    settings.refuse("postgresql", password_file="a SQLAlchemy engine brings its own password")
-    engine = own_engine(destination, "postgresql")
-    assert engine is not None, "database_of said that it is one"
-    return engine
-
-
 @contextmanager
 def _postgresql(engine: sqlalchemy.Engine, table: str) -> Iterator[Place]:
     with translated(_explained), engine.begin() as connection:
@@ -328,6 +312,23 @@ class _PostgreSQL:
         """What is committed is on disk."""
 
 
+# --- lakes ----------------------------------------------------------------------------------------------------------
+
+
+class _Lake(ABC):
+    """Two tables, each as it was when it was opened, that rows are looked up in by their release id."""
+
+    @abstractmethod
+    def found(self, release_id: str, *, commit: bool) -> pa.Table:
+        """The rows under an id of one of the tables."""
+
+    def checksums(self, release_id: str) -> list[str]:
+        return [str(one) for one in self.found(release_id, commit=True)[CHECKSUM].to_pylist()]
+
+    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
+        return self.found(release_id, commit=False).cast(schema)
+
+
 # --- Delta -----------------------------------------------------------------------------------------------------------
 
 
@@ -348,8 +349,8 @@ def _delta(folder: Path, table: str) -> Iterator[Place]:
             raise ConflictError from None
 
 
-class _Delta:
-    """Two Delta tables in a folder, each as it was when it was opened."""
+class _Delta(_Lake):
+    """Two Delta tables in a folder."""
 
     def __init__(self, folder: Path, table: str) -> None:
         self._folders = (folder / table, folder / f"{table}_releases")
@@ -375,13 +376,7 @@ class _Delta:
             _require_ours(folder.name, table.metadata().description, found, [(f.name, str(f.type)) for f in schema])
             self._tables.append(table)
 
-    def checksums(self, release_id: str) -> list[str]:
-        return [str(one) for one in self._found(release_id, commit=True)[CHECKSUM].to_pylist()]
-
-    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
-        return self._found(release_id, commit=False).cast(schema)
-
-    def _found(self, release_id: str, *, commit: bool) -> pa.Table:
+    def found(self, release_id: str, *, commit: bool) -> pa.Table:
         return pa.table(self._tables[commit].scan(predicate=f"{ID} = {quote_text(release_id)}"))
 
     def add(self, what: pa.Table, release_id: str, *, commit: bool) -> None:
@@ -415,8 +410,8 @@ def _iceberg(catalog: str, namespace: str, table: str) -> Iterator[Place]:
 _PROPERTIES = {"comment": MARK, "commit.retry.num-retries": "0"}
 
 
-class _Iceberg:
-    """Two tables of a catalogue of Iceberg, each as it was when it was opened."""
+class _Iceberg(_Lake):
+    """Two tables of a catalogue of Iceberg."""
 
     def __init__(self, catalog: Any, namespace: str, table: str) -> None:
         self._catalog, self._names = catalog, (f"{namespace}.{table}", f"{namespace}.{table}_releases")
@@ -435,13 +430,7 @@ class _Iceberg:
             _require_ours(name, MARK if ours else None, found, [(field.name, str(field.type)) for field in schema])
             self._tables.append(table)
 
-    def checksums(self, release_id: str) -> list[str]:
-        return [str(one) for one in self._found(release_id, commit=True)[CHECKSUM].to_pylist()]
-
-    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
-        return self._found(release_id, commit=False).cast(schema)
-
-    def _found(self, release_id: str, *, commit: bool) -> pa.Table:
+    def found(self, release_id: str, *, commit: bool) -> pa.Table:
         from pyiceberg.expressions import EqualTo
 
         # Its plugin for mypy knows only how the fields are called.

@@ -263,6 +263,16 @@ step_option = click.option(
 zone_option = click.option(
     "--time-zone", default="UTC", show_default=True, help="Zone of days, weeks, months and of times that carry none."
 )
+range_options = stack(
+    [
+        click.option(
+            "--start", required=True, help="First moment of the range, inclusive. Public: never read from the data."
+        ),
+        click.option("--end", required=True, help="End of the range, exclusive."),
+        step_option,
+        zone_option,
+    ]
+)
 
 
 def zone_is_given() -> bool:

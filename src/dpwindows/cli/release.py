@@ -16,11 +16,10 @@ from dpwindows.cli.options import (
     event_options,
     ledger_options,
     planned_options_with_draws,
+    range_options,
     refuse_inputs,
     save_spent,
-    step_option,
     zone_is_given,
-    zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
@@ -44,10 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--counts", metavar="FILE", help="In place of EVENTS: the result of the query that 'dpwindows sql' prints."
 )
-@click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
-@click.option("--end", required=True, help="End of the range, exclusive.")
-@step_option
-@zone_option
+@range_options
 @engine_options
 @plan_option
 @planned_options_with_draws

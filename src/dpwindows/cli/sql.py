@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpwindows.cli.options import counts_options, step_option, table_options, zone_option
+from dpwindows.cli.options import counts_options, range_options, table_options
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, show_json, tell
 from dpwindows.cli.values import AskedCounts
@@ -61,10 +61,7 @@ def _show_probe(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
     metavar="item=TYPE,time=TYPE",
     help="The type of each column as the database calls it: of item, time, count, and of each --by COLUMN by its name.",
 )
-@click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
-@click.option("--end", required=True, help="End of the range, exclusive.")
-@step_option
-@zone_option
+@range_options
 @plan_option
 @counts_options
 @json_option

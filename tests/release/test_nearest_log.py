@@ -103,8 +103,10 @@ def test_what_two_families_say_of_a_window_is_one_number() -> None:
     """By their weights: 10 and 40, where 10 weighs five times as much; both follow what is found."""
     quarter = np.array([40.0])
     longer = nearest_log.Longer(1, np.array([2]), np.array([10.0]), np.array([5.0]))
-    longer.join(0, quarter, 1.0)
-    assert longer.values == pytest.approx([15.0])
+    longer.joined.append((0, quarter, 1.0))
+    values, weights = longer.with_joined()
+    assert values == pytest.approx([15.0])
+    assert weights == pytest.approx([6.0])
     table = np.array([[9.0], [8.0]])
     assert nearest_log.nearest_log(table, np.ones_like(table), [longer])
     assert quarter == pytest.approx(longer.values)

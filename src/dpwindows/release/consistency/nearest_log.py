@@ -40,21 +40,23 @@ _Part = list[tuple[IntArray, int]]
 class Longer:
     """Counts, and their weights, of windows that begin at one step and end at each of some steps, one after another.
 
-    The first of them is one step longer than the longest of a table. `joined` are counts of the same windows elsewhere.
+    The first of them is one step longer than the longest of a table. `joined` are counts of the same windows in other
+    families, as arrays of one number, with their places and weights: each becomes part of a window, and follows it.
     """
 
     first: int
     last: IntArray
     values: FloatArray
     weights: FloatArray
-    joined: list[tuple[int, FloatArray]] = field(default_factory=list)
+    joined: list[tuple[int, FloatArray, float]] = field(default_factory=list)
 
-    def join(self, place: int, value: FloatArray, weight: float) -> None:
-        """Take in what another family says of a window, as an array of one number, which is to follow it."""
-        both = self.weights[place] + weight
-        self.values[place] += (value[0] - self.values[place]) * weight / both
-        self.weights[place] = both
-        self.joined.append((place, value))
+    def with_joined(self) -> tuple[FloatArray, FloatArray]:
+        """The counts with what is joined to them, by weights, and these weights together."""
+        values, weights = self.values.copy(), self.weights.copy()
+        for place, value, weight in self.joined:
+            weights[place] += weight
+            values[place] += (value[0] - values[place]) * weight / weights[place]
+        return values, weights
 
 
 def nearest_log(by_end: FloatArray, weights: FloatArray, longer: Sequence[Longer] = ()) -> bool:
@@ -66,8 +68,9 @@ def nearest_log(by_end: FloatArray, weights: FloatArray, longer: Sequence[Longer
     if longest > longest_solved(steps):
         return False
     inside = _inside(steps, longest)
-    given = np.concatenate([by_end[inside], *(one.values for one in longer)])
-    weight = np.concatenate([weights[inside], *(one.weights for one in longer)])
+    beyond = [one.with_joined() for one in longer]
+    given = np.concatenate([by_end[inside], *(values for values, _ in beyond)])
+    weight = np.concatenate([weights[inside], *(own for _, own in beyond)])
     typical = float(np.median(weight))
     weight = np.clip(weight / typical, 1 / _APART, _APART)
     limits = _limits_with(steps, longest, longer)
@@ -90,7 +93,7 @@ def nearest_log(by_end: FloatArray, weights: FloatArray, longer: Sequence[Longer
     by_end[inside] = own
     for one, values in zip(longer, others, strict=True):
         one.values[:] = values
-        for place, value in one.joined:
+        for place, value, _ in one.joined:
             value[0] = values[place]
     return True
 

@@ -120,8 +120,8 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
             for family in families
             if k in family.at_least
         ]
-        values, weights = _merged(every, span, steps, below)
         typical = _typical([one for one in every if one[0].is_any])
+        values, weights = _merged(every, span, steps, 1 / typical, below)
         longer = _longer(every, span, 1 / typical) if k == 1 else []
         bends = _BENDS_ALONE if len(every) == 1 else _BENDS
         del every
@@ -160,15 +160,13 @@ def _reaching(families: Sequence[Family], k: int, longest: int, steps: int) -> i
 
 
 def _merged(
-    every: Sequence[tuple[Known, Smoothed]], span: int, steps: int, below: FloatArray | None
+    every: Sequence[tuple[Known, Smoothed]], span: int, steps: int, common: float, below: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """Windows of at most `span` steps, one number each by the errors of the families that have it; and its weight.
 
-    `below` are the counts of a threshold below, if those are known.
+    `common` is the squared error of most any windows, `below` the counts of a threshold below, if those are known.
     """
     own_longest = max(longest_window(known.allotment.query.window, steps) for known, _ in every if known.is_any)
-
-    common = 1 / _typical([one for one in every if one[0].is_any])
 
     def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
         total, weights = np.zeros((steps, span)), np.full((steps, span), _NO_WEIGHT)
@@ -219,8 +217,7 @@ def _weights_beside(squared_error: FloatArray, common: float) -> FloatArray:
 def _longer(every: Sequence[tuple[Known, Smoothed]], span: int, common: float) -> list[Longer]:
     """Windows beyond a table that begin at one step: their values are views of those of their families.
 
-    What another family says of one of these windows, such as a quarter at the end of its days to date, is made part of
-    it, and follows it.
+    What another family says of one of these windows, such as a quarter at the end of its days to date, is joined to it.
     """
     found, alone = list[Longer](), list[tuple[Smoothed, int, tuple[int, int]]]()
     for known, smoothed in every:
@@ -241,7 +238,7 @@ def _longer(every: Sequence[tuple[Known, Smoothed]], span: int, common: float) -
         for one in found:
             if one.first == start and one.last[0] <= end <= one.last[-1]:
                 weight = float(_weights_beside(smoothed.squared_error[own], common)[0])
-                one.join(end - int(one.last[0]), smoothed.values[own], weight)
+                one.joined.append((end - int(one.last[0]), smoothed.values[own], weight))
     return found
 
 

@@ -13,11 +13,12 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.queries import Query, WindowFamily
-from dpwindows.plan.workload import Workload, least_workload
+from dpwindows.plan.workload import Workload, is_solved, least_workload
 
 # Megabytes at the most of whole releases with consistent numbers, on Linux with Python 3.11 (docs/scaling.md).
 MEASURED: list[tuple[WindowFamily, int, int]] = [
     (dw.Rolling(28), 365, 242),
+    (dw.AnyWindow(), 365, 385),
     (dw.AnyWindow(), 1000, 361),
     (dw.AnyWindow(60), 10_080, 354),
     (dw.AnyWindow(), 1500, 414),
@@ -40,7 +41,7 @@ def test_numbers_are_counted_by_kind_and_added_up() -> None:
         asked, timeline=dw.Timeline.of_steps(10), unit=dw.EventLevel(), budget=dw.ZCDP(1.0), strategy="direct"
     )
     # 10 + 9 + 8 windows twice; 10 once, from counts of at least 2 and of at least 3.
-    assert plan.workload == Workload(2 * 27 + 10, 2 * 27 + 2 * 10, 10, 20) == least_workload(plan.queries, 10)
+    assert plan.workload == Workload(2 * 27 + 10, 2 * 27 + 2 * 10, 10, 20, 27) == least_workload(plan.queries, 10)
     assert plan.workload.to_dict()["bytes"] == plan.workload.memory
     assert "about 1 s on one core (the noise alone; making numbers consistent takes longer)" in str(plan.workload)
     one, other = Workload(5, 7, 2, 40), Workload(1, 2, 1, 30)
@@ -71,3 +72,14 @@ def test_a_release_takes_no_more_memory_than_was_forecast(tmp_path: Path, window
     query = Query(dw.AnyWindow(30) if window == "any:30" else dw.Rolling(7)).at_least(1)
     forecast = least_workload([query], steps).memory
     assert 0.5 * forecast < used * 1024 < forecast
+
+
+def test_groups_share_the_work() -> None:
+    """A year of days is solved whole, and of each of many groups what takes a second."""
+    solved = {
+        groups: [longest for longest in range(1, 366) if is_solved(365, longest, groups)]
+        for groups in (1, 10, 100, 1000)
+    }
+    assert solved[1] == list(range(1, 366))
+    assert len(solved[1]) > len(solved[10]) > len(solved[100]) == len(solved[1000]) == 64
+    assert not is_solved(2350, 2350, 1)

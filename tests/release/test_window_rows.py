@@ -153,3 +153,35 @@ def test_a_monotone_table_is_the_nearest_one(steps: int, longest: int) -> None:
     assert (found >= 0).all()
     distance, least = (float((weight * (one - given) ** 2).sum()) for one in (found, nearest))
     assert distance <= 1.01 * least + 1e-9
+
+
+def test_what_is_left_to_parts_of_an_exact_window_keeps_it() -> None:
+    """Its number stays where the windows in it, which are far too low, would take it down; no other falls."""
+    steps, lowered = 9, 0
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        seen = np.sort(generator.integers(1, steps + 1, (30, 3)), axis=1)
+        tables = {k: np.zeros((steps, steps)) for k in (1, 2)}
+        for (k, table), last in itertools.product(tables.items(), range(1, steps + 1)):
+            for length in range(1, last + 1):
+                within = (seen > last - length) & (seen <= last)
+                table[last - 1, length - 1] = (within.sum(axis=1) >= k).sum()
+        ones, true = tables[1], tables[2]
+        # The windows 1..9 and 3..7 are exact.
+        exact = ((8, 8), (6, 4))
+        weights = np.ones((steps, steps))
+        weights[exact[0]], weights[exact[1]] = 1e6, 1e6
+        given = np.floor(true * generator.uniform(0, 0.5, true.shape))
+        for place in exact:
+            given[place] = true[place]
+        band.monotone(given, weights, 1.0)
+        found = given.copy()
+        band.leave_to_parts([band.Band(1, ones, np.ones_like(ones)), band.Band(2, found, weights)], [1.0, 1.0])
+        assert (found >= given).all()
+        for table, keeps in ((given, False), (found, True)):
+            whole = band.Band(2, np.rint(table).astype(np.int64), weights)
+            band.lower_to_parts([band.Band(1, ones.astype(np.int64), weights), whole])
+            kept = [whole.values[place] == true[place] for place in exact]
+            lowered += not all(kept) and not keeps
+            assert all(kept) or not keeps
+    assert lowered

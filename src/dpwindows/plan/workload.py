@@ -32,6 +32,11 @@ _DRAWS_A_SECOND = 60_000
 _BYTES_OF_LIBRARIES = 310_000_000
 _BYTES_A_DRAW, _BYTES_A_ROW, _BYTES_A_ROW_OF_SERIES, _BYTES_A_SUM = 60, 115, 200, 16
 _MOST_SUMS = 1 << 22
+# Bytes for each of any windows while the nearest table of a log is looked for (`release/consistency/nearest_log.py`).
+_BYTES_A_SOLVED_WINDOW = 1500
+# For how many windows times the longest it is looked for: for each group about a second, for all of them half a minute;
+# and the most windows where that is more than a second, of which a year of days has less.
+_WORK_EACH, _WORK, _WINDOWS = 1_500_000, 50_000_000, 67_000
 # Plans that draw more than this say so before they are run.
 NOTED = 2_000_000
 
@@ -40,17 +45,19 @@ NOTED = 2_000_000
 class Workload:
     """The size of one release: `rows` numbers, `series` of them not of any windows, from `draws` noise values.
 
-    `sums` is how many sums over parts of windows are held at a time while numbers are made consistent.
+    While numbers are made consistent, `sums` over parts of windows are held at a time, or `solved` windows.
     """
 
     rows: int = 0
     draws: int = 0
     series: int = 0
     sums: int = 0
+    solved: int = 0
 
     def __add__(self, other: Workload) -> Workload:
         rows, series = self.rows + other.rows, self.series + other.series
-        return Workload(rows, self.draws + other.draws, series, max(self.sums, other.sums))
+        sums, solved = max(self.sums, other.sums), max(self.solved, other.solved)
+        return Workload(rows, self.draws + other.draws, series, sums, solved)
 
     @property
     def seconds(self) -> float:
@@ -61,7 +68,8 @@ class Workload:
     def memory(self) -> int:
         """About how many bytes the process holds at the most, where the engine that counts needs less."""
         rows = (self.rows - self.series) * _BYTES_A_ROW + self.series * _BYTES_A_ROW_OF_SERIES
-        return _BYTES_OF_LIBRARIES + max(self.draws * _BYTES_A_DRAW, rows + self.sums * _BYTES_A_SUM)
+        most = max(self.sums * _BYTES_A_SUM, self.solved * _BYTES_A_SOLVED_WINDOW)
+        return _BYTES_OF_LIBRARIES + max(self.draws * _BYTES_A_DRAW, rows + most)
 
     def to_dict(self) -> dict[str, int]:
         """All of it as plain values, ready for JSON."""
@@ -97,8 +105,19 @@ def least_workload(queries: Iterable[Query], steps: int, groups: int = 1) -> Wor
 def _query_workload(query: Query, steps: int, groups: int, draws: int) -> Workload:
     rows = groups * count_windows(query.window, steps) * len(query.measures)
     if isinstance(query.window, AnyWindow):
-        return Workload(rows, draws)
+        solved = is_solved(steps, longest_window(query.window, steps), groups)
+        return Workload(rows, draws, solved=count_windows(query.window, steps) if solved else 0)
     return Workload(rows, draws, rows, min(steps * longest_window(query.window, steps), _MOST_SUMS))
+
+
+def is_solved(steps: int, longest: int, groups: int) -> bool:
+    """Whether the nearest table of a log is looked for, among those of windows of at most so many steps, in each group.
+
+    All of them take half a minute or so; larger tables are made to agree step by step.
+    """
+    work = steps * longest**2
+    windows = count_windows(AnyWindow(longest), steps)
+    return work <= _WORK_EACH or (windows <= _WINDOWS and groups * work <= _WORK)
 
 
 def require_within(work: Workload, max_draws: int, *, at_least: bool = False) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.rows import AT_ONCE, by_start, in_order, row_lengths, rows_by_end, rows_by_start
@@ -61,6 +62,14 @@ class Band:
         beyond = self.of_length(self.longest).largest_within(first, last)
         return np.where(short, self.least_around(first, last), beyond)
 
+    def largest_exact_within(self, first: IntArray, last: IntArray, weight: float) -> FloatArray:
+        """The same of its windows that weigh more."""
+        exact = Band(self.k, np.where(self.weights > weight, self.values, 0.0), self.weights)
+        for rows in (rows_by_start, rows_by_end):
+            for row in rows(exact.values):
+                np.maximum.accumulate(row, out=row)
+        return exact.largest_within(first, last)
+
     def windows(self) -> tuple[IntArray, IntArray]:
         """First and last step of every place of its rows; places that are no window are given one of one step."""
         last = np.broadcast_to(np.arange(1, len(self.values) + 1)[:, None], self.values.shape)
@@ -79,6 +88,87 @@ class Band:
     def clear(self) -> None:
         """Set what is no window to 0."""
         self.values[np.arange(self.longest) >= row_lengths(*self.values.shape)[:, None]] = 0
+
+
+def _least_around(by_end: FloatArray) -> FloatArray:
+    """For each window, in place, the least number of those that hold it."""
+    for rows in (rows_by_start, rows_by_end):
+        for row in rows(by_end):
+            row[:] = np.minimum.accumulate(row[::-1])[::-1]
+    return by_end
+
+
+def leave_to_parts(bands: Sequence[Band], typical: Sequence[float]) -> None:
+    """Raise windows of k >= 2, in place, to what more exact windows that hold them leave to them.
+
+    An item with k occurrences in a window has i in its first part or j = k + 1 - i in the rest, so that
+    `F_k(whole) <= F_i(part) + F_j(rest)`. Of what the parts lack each is given half; distinct counts (k = 1) are those
+    of a log already and stay. Windows are taken by how exact they are, and then from long to short: what is left to a
+    part it leaves to its own parts. `typical` are the weights of most windows, band by band.
+    """
+    exact = [
+        np.floor(np.log(np.maximum(band.weights / weight, 1.0)) / np.log(_EXACT))
+        for band, weight in zip(bands, typical, strict=True)
+    ]
+    for level in sorted({float(one) for each in exact for one in np.unique(each[each > 0])}, reverse=True):
+        left = _Left(bands, [each >= level for each in exact])
+        for _ in range(_ROUNDS):
+            before = [each.copy() for each in left.least.values()]
+            left.hand_on()
+            if all(np.array_equal(*both) for both in zip(before, left.least.values(), strict=True)):
+                break
+        for band, each in zip(bands, exact, strict=True):
+            if band.k > 1:
+                np.maximum(band.values, left.least[band.k], out=band.values, where=each < level)
+
+
+class _Left:
+    """The least that windows have to count for `fixed` ones to keep their number, threshold by threshold."""
+
+    def __init__(self, bands: Sequence[Band], fixed: Sequence[NDArray[np.bool_]]) -> None:
+        self.values = {band.k: band.values for band in bands}
+        self.least = {b.k: np.where(f, b.values, 0.0) for b, f in zip(bands, fixed, strict=True) if b.k > 1}
+        self.most = {
+            b.k: _least_around(np.where(f, b.values, np.inf)) for b, f in zip(bands, fixed, strict=True) if b.k > 1
+        }
+        if 1 in self.values:
+            for k, most in self.most.items():
+                shared = min(most.shape[1], self.values[1].shape[1])
+                np.minimum(most[:, :shared], self.values[1][:, :shared], out=self.most[k][:, :shared])
+
+    def hand_on(self) -> None:
+        """From every window to its parts, and then to all that hold a window."""
+        thresholds = sorted(self.values)
+        for k in sorted(self.least, reverse=True):
+            for n in range(self.least[k].shape[1] - 1, 0, -1):
+                for i, j in _pairs(thresholds, k):
+                    self._split(k, n, i, j)
+        for k, least in self.least.items():
+            for rows in (rows_by_start, rows_by_end):
+                for row in rows(least):
+                    np.maximum.accumulate(row, out=row)
+            np.minimum(least, self.most[k], out=least)
+
+    def _split(self, k: int, n: int, i: int, j: int) -> None:
+        """From windows of n + 1 steps to a first part, at least i, and the rest, at least j."""
+        b = np.flatnonzero(self.least[k][:, n])[:, None]
+        rest = np.arange(max(0, n - self.values[i].shape[1]), min(n, self.values[j].shape[1]))
+        if not (b.size and rest.size):
+            return
+        first, last = (b - 1 - rest, n - 1 - rest), (b, rest)
+        whole, one, other = self.least[k][b, n], self.values[i][first], self.values[j][last]
+        if i == 1 or j == 1:
+            shares = (one, whole - one) if i == 1 else (whole - other, other)
+        else:
+            lack = whole - one - other
+            part = np.where(lack > 0, one + lack / 2, whole * one / np.maximum(one + other, _TINY))
+            part = np.minimum(part, self.most[i][first])
+            part = np.maximum(part, whole - self.most[j][last])
+            shares = part, whole - part
+        for threshold, places, share in ((i, first, shares[0]), (j, last, shares[1])):
+            if threshold > 1:
+                least = self.least[threshold]
+                least[places] = np.maximum(least[places], np.minimum(share, self.most[threshold][places]))
 
 
 def follow(by_end: FloatArray, moves: Mapping[int, FloatArray]) -> FloatArray:
@@ -141,10 +231,7 @@ def _lower_to_exact(by_end: FloatArray, weights: FloatArray, typical: float) -> 
     np.log2(weights, out=exact, where=heavy)
     np.floor(exact, out=exact)
     for least in np.unique(exact[np.isfinite(exact)])[::-1]:
-        around = np.where(exact >= least, by_end, np.inf)
-        for rows in (rows_by_start, rows_by_end):
-            for row in rows(around):
-                row[:] = np.minimum.accumulate(row[::-1])[::-1]
+        around = _least_around(np.where(exact >= least, by_end, np.inf))
         np.minimum(by_end, around, out=by_end, where=exact < least)
 
 

@@ -14,7 +14,6 @@ Windows that are longer still, and begin at one step, gain at each step no less 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,10 +25,8 @@ from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 
-# Work that is worth while, as windows times the longest: about a second.
-_MOST_WORK = 1_500_000
 # How far from the nearest numbers are left, in typical errors.
-_NEAR = 1e-6
+_NEAR = 1e-3
 # Weights that differ by more than this are as good as fixed, or as none.
 _APART = 1e8
 # Places of windows, each with its sign in a row of inequalities.
@@ -59,19 +56,17 @@ class Longer:
         return values, weights
 
 
-def nearest_log(by_end: FloatArray, weights: FloatArray, longer: Sequence[Longer] = ()) -> bool:
-    """Make a table, in place, the one of least weighted squared distance among those of logs; False if that takes long.
+def nearest_log(by_end: FloatArray, weights: FloatArray, typical: float, longer: Sequence[Longer] = ()) -> bool:
+    """Make a table, in place, the one of least weighted squared distance among those of logs; False if none is found.
 
     The table has windows by last step, the shortest first (`rows`), k = 1. Values of `longer` windows change with it.
+    `typical` is the weight of most windows.
     """
     steps, longest = by_end.shape
-    if longest > longest_solved(steps):
-        return False
     inside = _inside(steps, longest)
     beyond = [one.with_joined() for one in longer]
     given = np.concatenate([by_end[inside], *(values for values, _ in beyond)])
     weight = np.concatenate([weights[inside], *(own for _, own in beyond)])
-    typical = float(np.median(weight))
     weight = np.clip(weight / typical, 1 / _APART, _APART)
     limits = _limits_with(steps, longest, longer)
     settings = DefaultSettings()
@@ -96,11 +91,6 @@ def nearest_log(by_end: FloatArray, weights: FloatArray, longer: Sequence[Longer
         for place, value, _ in one.joined:
             value[0] = values[place]
     return True
-
-
-def longest_solved(steps: int) -> int:
-    """How many steps the windows may have of a table that is solved."""
-    return math.isqrt(_MOST_WORK // steps)
 
 
 def _inside(steps: int, longest: int) -> NDArray[np.bool_]:

@@ -20,9 +20,10 @@ from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 UNKNOWN = np.iinfo(np.int64).max // 4
 # How often parts are raised, for what is owed beyond this; numbers held at a time while sums over parts are worked out,
 # and sums beyond which that is not done.
-_ROUNDS, _HARDLY, _HELD, _MOST_SUMS = 20, 0.25, 1 << 22, 20_000_000_000
+_ROUNDS, _HARDLY, _HELD, _MOST_SUMS = 80, 0.25, 1 << 22, 20_000_000_000
 # A squared error below this is as good as none.
 _EXACT = 1e-9
+_MUCH = 4
 
 
 @dataclass
@@ -59,11 +60,16 @@ class Series:
         """True for counts of exactly k."""
         return self.exact_of is not None
 
+    def stretches(self) -> list[tuple[int, int]]:
+        """Where several windows that follow each other begin at one step: from which place to which."""
+        starts = np.flatnonzero(np.diff(self.first, prepend=0))
+        ends = np.append(starts[1:], len(self.first))
+        return [both for both in zip(starts.tolist(), ends.tolist(), strict=True) if both[1] - both[0] > 1]
+
     def rise_from_one_start(self) -> None:
         """Make windows with the same first step rise with their last: isotonic regression (SciPy)."""
-        starts = np.flatnonzero(np.diff(self.first, prepend=0))
-        for begin, end in zip(starts, [*starts[1:], len(self.first)], strict=True):
-            if end - begin > 1 and self.exact_of is None:
+        for begin, end in self.stretches():
+            if self.exact_of is None:
                 self.values[begin:end] = scipy.optimize.isotonic_regression(self.values[begin:end]).x
 
 
@@ -120,12 +126,13 @@ def _raise(parts: Sequence[Series], errors: FloatArray, at: int, places: IntArra
     if not len(owing):
         return False
     row, offset, owed = row[owing], offset[owing], owed[owing]
+    moves = np.where(errors < errors[at] / _MUCH, 0.0, errors**0.5)
     path, sizes = list[tuple[IntArray, IntArray, IntArray]](), np.zeros(len(owing))
     while (offset > 0).any():
         walking = np.flatnonzero(offset > 0)
         used, last = choice[row[walking], offset[walking]], starts[row[walking]] + offset[walking] - 1
         path.append((walking, used, last))
-        sizes[walking] += errors[used] ** 0.5
+        sizes[walking] += moves[used]
         for number, part in enumerate(parts):
             mine = walking[used == number]
             window = np.searchsorted(part.last, last[used == number])
@@ -137,10 +144,11 @@ def _raise(parts: Sequence[Series], errors: FloatArray, at: int, places: IntArra
         for number, part in enumerate(parts):
             mine = used == number
             window = np.searchsorted(part.last, last[mine])
-            np.maximum.at(raised[number], window, (share * sizes)[walking[mine]] * errors[number] ** 0.5)
+            np.maximum.at(raised[number], window, (share * sizes)[walking[mine]] * moves[number])
     whole.values[places[owing]] -= share * errors[at]
     for part, more in zip(parts, raised, strict=True):
         part.values = part.values + more
+        part.rise_from_one_start()
     return True
 
 

@@ -32,8 +32,8 @@ _HALF_WIDTHS, _PERIODS = (1, 2, 3, 5, 8, 13, 21, 34), (1, 2, 4, 8)
 _SHARES = ((0.05, 0.05), (0.1, 0.1), (0.2, 0.2), (0.4, 0.4), (0.8, 0.8), (0.4, 0.05), (0.05, 0.4))
 # Numbers of simulated noise that are smoothed at a time, which bounds memory.
 _AT_ONCE = 1 << 15
-# Of a number's noise, at least this part is taken to remain, however well smoothing seems to do.
-_LEAST_ERROR = 0.01
+# Of a number's squared error, at least this part is taken to remain, however well smoothing seems to do.
+_LEAST_ERROR = 0.25
 
 # What smoothers make, one after another, of numbers of shape (n,), or of many such at once: shape (m, n).
 Smoothers = Callable[[FloatArray], Iterator[FloatArray]]

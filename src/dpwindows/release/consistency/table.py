@@ -24,11 +24,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpwindows.ask.queries import Cumulative, ToDate
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
+from dpwindows.plan.workload import is_solved
+from dpwindows.release.consistency.band import (
+    Band,
+    bend,
+    follow,
+    leave_to_parts,
+    lower_to_parts,
+    monotone,
+    whole_distinct,
+)
 from dpwindows.release.consistency.families import Family, Known, family_of, known_of
-from dpwindows.release.consistency.nearest_log import Longer, longest_solved, nearest_log
+from dpwindows.release.consistency.nearest_log import Longer, nearest_log
 from dpwindows.release.consistency.occurrences import Occurrences, fit_occurrences
 from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start
 from dpwindows.release.consistency.series import Series, finder, lower_to_overlaps, lower_to_sums, raise_parts
@@ -57,16 +67,17 @@ def consistent_counts(
     They are whole, and shaped as the estimates; None where there are too many sums of parts to look at. `progress` is
     called with how many numbers were done since the last call.
     """
-    left, found = iter(estimates), dict[int, list[list[IntArray]]]()
+    left, found, steps = iter(estimates), dict[int, list[list[IntArray]]](), plan.timeline.steps
     given = [[next(left) for _ in allotment.query.measures] for allotment in plan.allotments]
-    for by in dict.fromkeys(allotment.by for allotment in plan.allotments):
+    groups_of = {allotment.by: allotment.groups for allotment in plan.allotments}
+    every = sum(groups_of.values())
+    for by, groups in groups_of.items():
         level = [at for at, allotment in enumerate(plan.allotments) if allotment.by == by]
         known = [known_of(plan, plan.allotments[at]) for at in level]
-        groups = plan.allotments[level[0]].groups
         for group in range(groups):
             parts = [[np.split(one, groups)[group] for one in given[at]] for at in level]
             try:
-                table = _table([family_of(*both) for both in zip(known, parts, strict=True)], plan.timeline.steps)
+                table = _table([family_of(*both) for both in zip(known, parts, strict=True)], steps, every)
             except OverflowError:
                 return None
             for at, numbers in zip(level, table, strict=True):
@@ -75,9 +86,12 @@ def consistent_counts(
     return [np.concatenate(one) for at in sorted(found) for one in zip(*found[at], strict=True)]
 
 
-def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
-    """The consistent numbers of all measures of families of one group; `OverflowError` where sums are too many."""
-    tables, errors = _tables(families, steps)
+def _table(families: Sequence[Family], steps: int, groups: int) -> list[list[IntArray]]:
+    """The consistent numbers of all measures of families of one group; `OverflowError` where sums are too many.
+
+    There are so many `groups`, this one among them.
+    """
+    tables, errors = _tables(families, steps, groups)
     raise_parts([(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1])
     order = [tables[at] for at in np.argsort(errors, kind="stable")]
     order.sort(key=lambda table: table.is_exact)
@@ -103,7 +117,7 @@ def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
 # --- One number for each window, and an order between all of them ---------------------------------------------------
 
 
-def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[float]]:
+def _tables(families: Sequence[Family], steps: int, groups: int) -> tuple[list[Table], list[float]]:
     """Bands of any windows, with what other families say of the same windows; and series of all other windows."""
     tables, errors = list[Table](), list[float]()
     longest: dict[int, int] = {}
@@ -111,8 +125,9 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
         if family.known.is_any:
             span = longest_window(family.known.allotment.query.window, steps)
             longest |= {k: max(span, longest.get(k, 0)) for k in family.at_least}
-    longest = {k: _reaching(families, k, span, steps) for k, span in longest.items()}
+    longest = {k: _reaching(families, k, span, steps, groups) for k, span in longest.items()}
     below: FloatArray | None = None
+    bands, typicals, solved = list[Band](), dict[int, float](), True
     for k, span in sorted(longest.items()):
         # Those of any windows are let go once they are in the band, for there may be millions.
         every = [
@@ -126,14 +141,20 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
         bends = _BENDS_ALONE if len(every) == 1 else _BENDS
         del every
         monotone(values, weights, typical)
-        if k == 1 and not nearest_log(values, weights, longer):
+        solved = solved and is_solved(steps, span, groups)
+        if k == 1 and not (solved and nearest_log(values, weights, typical, longer)):
             bend(values, weights, bends)
             monotone(values, weights, typical)
         below = values
-        tables.append(Band(k, values, weights))
+        bands.append(Band(k, values, weights))
+        typicals[k] = typical
         # None is raised to what is known of a larger threshold, which smoothing may have done more for.
         error = float(np.concatenate([1 / row for row in rows_by_end(weights)]).mean())
         errors.append(max([error, *errors]))
+    if solved:
+        leave_to_parts(bands, list(typicals.values()))
+    tables += bands
+    by_k = {band.k: band for band in bands}
     for at, family in enumerate(families):
         first, last = family.known.windows
         for k, found in family.at_least.items() if not family.known.is_any else ():
@@ -141,6 +162,9 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
             if beyond.any():
                 series = Series(k, first[beyond], last[beyond], found.values[beyond])
                 series.rise_from_one_start()
+                if k in by_k:
+                    least = float(_weights_beside(found.squared_error[beyond], 1 / typicals[k]).max())
+                    np.maximum(series.values, by_k[k].largest_exact_within(*series.windows(), least), out=series.values)
                 tables.append(series)
                 errors.append(float(found.squared_error[beyond].mean()))
         for k, found in family.exact.items():
@@ -149,14 +173,18 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
     return tables, errors
 
 
-def _reaching(families: Sequence[Family], k: int, longest: int, steps: int) -> int:
+def _reaching(families: Sequence[Family], k: int, longest: int, steps: int, groups: int) -> int:
     """The longest window of a table: of any windows, or of another family, where the nearest log is still found.
 
     An exact month beside any windows of 28 days then holds them, and is not lowered to sums of them.
     """
-    asked = (family.known.allotment.query.window for family in families if k in family.at_least)
+    asked = (
+        window
+        for family in families
+        if k in family.at_least and not isinstance(window := family.known.allotment.query.window, Cumulative | ToDate)
+    )
     lengths = (longest_window(window, steps) for window in asked)
-    return max([longest, *(length for length in lengths if length <= longest_solved(steps))])
+    return max([longest, *(length for length in lengths if is_solved(steps, length, groups))])
 
 
 def _merged(

@@ -212,7 +212,7 @@ def _ledger_of(creation: Creation, given: Ledger | None, kept: Kept) -> Ledger |
         raise InputError(
             f"the ledger that this stream was paid from cannot be used ({error}): without it nobody can tell this "
             "state from a copy, and a new one does not know the stream. Put it back, or say where it is, with "
-            "--ledger FILE --dataset NAME at every call"
+            "--ledger LEDGER --dataset NAME at every call"
         ) from None
 
 

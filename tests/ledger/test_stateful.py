@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, parse_unit
 from dpwindows.ledger.ledger import Ledger
-from tests.patience import PATIENCE
+from tests.ledger.processes import Nursery
 from tests.search import examples
 
 STEPS = 6
@@ -103,35 +101,7 @@ class Page:
 @pytest.fixture(scope="module", autouse=True)
 def _nursery() -> Iterator[None]:
     yield
-    if Nursery.process is not None:
-        Nursery.process.communicate(timeout=PATIENCE)
-        Nursery.process = None
-
-
-class Nursery:
-    """The process that forks those that use the ledger; one for all tests here."""
-
-    process: subprocess.Popen[str] | None = None
-
-    @classmethod
-    def run(cls, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if cls.process is None or cls.process.poll() is not None:
-            cls.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.ledger.nursery"],
-                cwd=Path(__file__).parents[2],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        assert cls.process.stdin is not None
-        assert cls.process.stdout is not None
-        cls.process.stdin.write(json.dumps(jobs) + "\n")
-        cls.process.stdin.flush()
-        said = json.loads(cls.process.stdout.readline())
-        assert isinstance(said, list)
-        for one in said:
-            assert "broken" not in one, one
-        return said
+    Nursery.end()
 
 
 ranges = st.tuples(st.integers(0, STEPS - 1), st.integers(1, STEPS)).map(lambda at: (at[0], min(STEPS, at[0] + at[1])))

@@ -121,7 +121,7 @@ class ServerStore:
         """What `act` returns of one snapshot, which is on disk."""
 
         def once() -> T:
-            with closing(self._begun("REPEATABLE READ")) as connection:
+            with closing(self._begun(writing=False)) as connection:
                 self._require(connection, to_act=to_act)
                 return act(_Portable(connection))
 
@@ -132,7 +132,7 @@ class ServerStore:
         """Hold the right to draw in a transaction of its own, which ends when the process or its connection does."""
 
         def once() -> psycopg.Connection:
-            connection = self._begun("READ COMMITTED", patience=patience, idle=0)
+            connection = self._begun(patience=patience, idle=0)
             try:
                 self._lock(connection, _DRAWING)
             except BaseException:
@@ -169,22 +169,23 @@ class ServerStore:
 
     def _committed(self, act: Callable[[psycopg.Connection], T]) -> T:
         """What `act` returns, in the one transaction that writes, once the server says that it is on disk."""
-        with closing(self._begun("READ COMMITTED")) as connection:
+        with closing(self._begun()) as connection:
             self._lock(connection, _WRITING)
             result = act(connection)
             connection.commit()
         return result
 
-    def _begun(self, isolation: str, *, patience: float = PATIENCE, idle: float = 10.0) -> psycopg.Connection:
+    def _begun(self, *, writing: bool = True, patience: float | None = None, idle: float = 10.0) -> psycopg.Connection:
         """A new connection, in a transaction that waits for locks and may be idle for so many seconds."""
-        import psycopg
+        from psycopg import IsolationLevel
 
         connection = self._connected()
         try:
             connection.prepare_threshold = None
-            connection.isolation_level = psycopg.IsolationLevel[isolation.replace(" ", "_")]
+            # Whoever writes must see, once it has the lock, what was committed while it waited for it.
+            connection.isolation_level = IsolationLevel.READ_COMMITTED if writing else IsolationLevel.REPEATABLE_READ
             settings = _SESSION | {
-                "lock_timeout": f"{1000 * patience:.0f}",
+                "lock_timeout": f"{1000 * (PATIENCE if patience is None else patience):.0f}",
                 "idle_in_transaction_session_timeout": f"{1000 * idle:.0f}",
             }
             calls = ", ".join(["set_config(%s, %s, true)"] * len(settings))
@@ -218,7 +219,7 @@ class ServerStore:
 
     def _arguments(self) -> tuple[Sequence[str], dict[str, Any]]:
         """What the driver is given for the address."""
-        url = parse_address(self.place, "postgresql")
+        url = parse_address(self.place, "postgresql", password_file=False)
         if url.drivername != "postgresql+psycopg":
             raise InputError("a ledger is reached by the driver psycopg: write postgresql://USER@HOST/DATABASE")
         arguments, options = url.get_dialect()().create_connect_args(url)
@@ -304,7 +305,8 @@ class _PassingError(EngineError):
 def _explained(error: psycopg.Error, place: str) -> InputError | EngineError:
     """What an error of the server means; its first line names what it is about, and no row."""
     state = error.sqlstate or ""
-    if state == "42501":
+    # Tables that are known to be there are not for a role that may not look into their schema.
+    if state in ("42501", "42P01"):
         return InputError(
             f"the ledger {place!r} refuses this role ({_first_line(error)}): its owner grants what spending needs, as "
             "'dpwindows ledger create' prints it"

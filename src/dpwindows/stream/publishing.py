@@ -49,6 +49,7 @@ class Gate:
         self._state, self._creation, self._kept = state, creation, Kept()
         self._ledger = _ledger_of(creation, ledger, self._kept)
         self._refusal: InputError | None = None
+        self._mark_hidden = False
         # The mark as it is, once it was read: nobody else writes that of a state that is open here.
         self._mark: Mark | None = None
         # What the ledger had on record when it was asked last.
@@ -147,12 +148,19 @@ class Gate:
                 raise
             # Whoever may read the state and not its mark cannot go on with it, and draws nothing.
             self._state.settle()
+            self._mark_hidden = True
             return reached
 
     def _require_no_loss(self, marked: Mark | None, position: Position) -> None:
-        """Check that the state has been where the mark beside it is; that of another stream says nothing of it."""
+        """Check that the state, and the ledger, have been where the mark is; that of another stream says nothing.
+
+        A mark is made once its step is on record: a ledger that is behind it was put back, and would let a copy of the
+        state publish steps that were published.
+        """
         if marked is None or marked.state_id != self._creation.state_id:
             return
+        if self._recorded is not None and self._recorded.step < marked.step and not self._mark_hidden:
+            raise StateBehindLedgerError(marked.state_id, recorded_step=self._recorded.step, known_step=marked.step)
         behind = marked.step > position.step
         if behind or marked != Mark.of(marked.state_id, marked.step, self._token(position, marked.step)):
             raise EngineError(
@@ -212,7 +220,7 @@ def _ledger_of(creation: Creation, given: Ledger | None, kept: Kept) -> Ledger |
         raise InputError(
             f"the ledger that this stream was paid from cannot be used ({error}): without it nobody can tell this "
             "state from a copy, and a new one does not know the stream. Put it back, or say where it is, with "
-            "--ledger LEDGER --dataset NAME at every call"
+            "--ledger FILE --dataset NAME at every call"
         ) from None
 
 

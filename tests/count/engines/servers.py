@@ -45,6 +45,7 @@ class PostgreSQL:
     """A running server. `owner` may do everything; `reader` may only read what is granted to it."""
 
     port: int
+    data: Path
     control: Callable[..., None]
     password: str = _PASSWORD
 
@@ -89,7 +90,7 @@ def postgresql(options: str = _FAST) -> Iterator[PostgreSQL]:
             given = ["-l", str(home / "log"), "-o", f"{own} {options}"] if "start" in arguments else []
             _run(user, "pg_ctl", "-D", home / "data", *given, "-w", *arguments)
 
-        server = PostgreSQL(port, control)
+        server = PostgreSQL(port, home / "data", control)
         server.start()
         with _stopped_in_the_end(user, home):
             with psycopg.connect(

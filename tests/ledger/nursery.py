@@ -150,9 +150,10 @@ def _all_said(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 if __name__ == "__main__":
     # Loaded once, before anything is forked.
     draw_noise("discrete Laplace", 1.0, 1)
-    for library in ("pandas", "scipy.signal"):
+    for library in ("pandas", "psycopg", "scipy.signal", "sqlalchemy.dialects.postgresql.psycopg"):
         importlib.import_module(library)
     import dpwindows.count.engines.duckdb
+    import dpwindows.ledger.server
     import dpwindows.release.files
     import dpwindows.release.run
 

@@ -58,7 +58,9 @@ _GONE = ("08", "57P", "25P03")
 # Whoever vanished is noticed within a minute, by the client and by the server.
 _KEPT_ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _CLIENT = {"connect_timeout": 10, "client_encoding": "utf8", **_KEPT_ALIVE}
-_SESSION = {"search_path": f"{SCHEMA}, pg_temp"} | {f"tcp_{name}": str(value) for name, value in _KEPT_ALIVE.items()}
+_SESSION = {"search_path": f"{SCHEMA}, pg_temp", "statement_timeout": "0"} | {
+    f"tcp_{name}": str(value) for name, value in _KEPT_ALIVE.items()
+}
 _LOOK = f"""SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
     pg_is_in_recovery(), obj_description(to_regnamespace('{SCHEMA}'), 'pg_namespace'), to_regnamespace('{SCHEMA}'),
     ARRAY(SELECT relname::text FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r'
@@ -69,6 +71,10 @@ _LOOK = f"""SELECT current_setting('fsync'), current_setting('full_page_writes')
 
 class _UnreachableError(EngineError):
     """No connection could be made."""
+
+
+class _PassingError(EngineError):
+    """The server ended a transaction, or went away: the same may succeed in a moment."""
 
 
 @dataclass(frozen=True)
@@ -145,19 +151,18 @@ class ServerStore:
 
     def _tried(self, work: Callable[[], T]) -> T:
         """What work gives; it is done again after a conflict, and where the server went away since it was reached."""
-        reached = False
-        for pause in (*_PAUSES, None):
+        pauses, lost = iter(_PAUSES), None
+        while True:
             try:
                 return self._done(work)
-            except _UnreachableError:
-                if pause is None or not reached:
-                    raise
-            except _PassingError as error:
-                if pause is None:
-                    raise EngineError(str(error)) from None
-            reached = True
+            except (_PassingError, _UnreachableError) as error:
+                if lost is None and isinstance(error, _PassingError):
+                    lost = error
+                pause = next(pauses, None)
+                if lost is None or pause is None:
+                    # What was lost first may have been recorded, and says so.
+                    raise lost or error from None
             time.sleep(pause)
-        raise AssertionError("the last try has no pause")  # pragma: no cover
 
     def _done(self, work: Callable[[], T]) -> T:
         import psycopg
@@ -181,7 +186,7 @@ class ServerStore:
 
         connection = self._connected()
         try:
-            connection.prepare_threshold = None
+            connection.prepare_threshold, connection.read_only = None, not writing
             # Whoever writes must see, once it has the lock, what was committed while it waited for it.
             connection.isolation_level = IsolationLevel.READ_COMMITTED if writing else IsolationLevel.REPEATABLE_READ
             settings = _SESSION | {
@@ -296,10 +301,6 @@ class _Look:
                 f"the server of the ledger {place!r} is a standby, which lags behind and cannot be written: name the "
                 "primary (with several hosts in the address, add target_session_attrs=read-write). Nothing was spent"
             )
-
-
-class _PassingError(EngineError):
-    """The server ended a transaction, or went away: the same may succeed in a moment."""
 
 
 def _explained(error: psycopg.Error, place: str) -> InputError | EngineError:

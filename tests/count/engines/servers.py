@@ -71,7 +71,8 @@ class PostgreSQL:
 @contextmanager
 def postgresql(options: str = _FAST) -> Iterator[PostgreSQL]:
     """Start a server in a new folder, and remove both at the end."""
-    home = Path(tempfile.mkdtemp(prefix="dpwindows-postgresql-"))
+    # Where another user may go, and where the names of sockets are short.
+    home = Path(tempfile.mkdtemp(prefix="dpwindows-postgresql-", dir="/tmp"))
     user = _server_user()
     try:
         password = home / "password"

@@ -131,13 +131,6 @@ MUTANTS = [
         f"{GATE}test_a_ledger_that_was_put_back_is_refused[False]",
     ),
     Mutant(
-        "The same request on the same data is drawn again: two releases average out what one hides.",
-        "release/once.py",
-        "found = ledger.stored(request, fingerprint)",
-        "found = None",
-        f"{LEDGER}test_the_same_request_on_the_same_data_returns_the_stored_release",
-    ),
-    Mutant(
         "Whoever may not read the mark is shown a step that nothing knows of.",
         "stream/publishing.py",
         "if not self._state.read_only or self._ledger is None:",

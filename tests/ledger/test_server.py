@@ -427,6 +427,11 @@ def _use(place: str) -> None:
     ledger.advance("s", 0, "t0", 1, "t1")
 
 
+def test_the_page_shows_what_is_granted() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    assert "\n".join(f"{statement};" for statement in grants("analyst")) in page
+
+
 def test_a_name_in_a_grant_is_quoted() -> None:
     assert all(statement.endswith('TO "a ""b"""') for statement in grants('a "b"'))
 

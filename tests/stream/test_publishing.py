@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
+from dpwindows.ledger import store as ledger_store
 from dpwindows.stream import closing as closing_module
 from dpwindows.stream import publishing, records
 from dpwindows.stream import stream as stream_module
@@ -397,6 +398,18 @@ def test_a_ledger_that_was_put_back_is_refused(tmp_path: Path, read_only: bool) 
         with pytest.raises(dw.StateBehindLedgerError, match=r"has step 1 on record .* at step 2.*\(or the ledger\)"):
             Stream.open(path, read_only=read_only)
     assert ledger.book().entries[0].step == 1
+
+
+def test_a_mark_is_made_for_a_record_that_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever recorded the step may have been killed before that: a mark ahead of its ledger ends a stream."""
+    path, ledger = tmp_path / "state", make(tmp_path / "books.db", dw.ApproxDP(1.0, 1e-6))
+    started(path, ledger=ledger)
+    mark_path(path).unlink()
+    happened: list[str] = []
+    monkeypatch.setattr(ledger_store, "sync_folder", lambda folder: happened.append("ledger on disk"))
+    monkeypatch.setattr(publishing, "write_mark", lambda *arguments: happened.append("mark"))
+    Stream.open(path).close()
+    assert happened == ["ledger on disk", "mark"]
 
 
 # --- Without a ledger: states that are put back -----------------------------------------------------------------------

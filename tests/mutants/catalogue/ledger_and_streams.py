@@ -117,6 +117,13 @@ MUTANTS = [
         f"{LEDGER}test_of_two_draws_for_one_entry_one_is_kept_and_both_return_it",
     ),
     Mutant(
+        "A mark outlives, in a power failure, the record of its step, and the stream is refused for ever.",
+        "stream/publishing.py",
+        "self._ledger.position(state_id, to_act=acting)",
+        "self._ledger.position(state_id, to_act=False)",
+        f"{GATE}test_a_mark_is_made_for_a_record_that_is_on_disk",
+    ),
+    Mutant(
         "A state that has published steps is begun again for nothing.",
         "ledger/ledger.py",
         "if entry is None or self._position(connection, state) != _beginning(token):",
@@ -280,8 +287,8 @@ MUTANTS = [
     Mutant(
         "Rows leave under the mark of a killed process, which a power failure takes away: nothing tells of a rollback.",
         "stream/publishing.py",
-        "        if leaving or marked != reached:\n",
-        "        if marked != reached:\n",
+        "acting = leaving or marked != reached",
+        "acting = marked != reached",
         f"{GATE}test_a_mark_that_another_process_wrote_is_on_disk_before_rows_leave",
     ),
     Mutant(

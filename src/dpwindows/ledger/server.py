@@ -308,8 +308,9 @@ def _explained(error: psycopg.Error, place: str) -> InputError | EngineError:
     state = error.sqlstate or ""
     # Tables that are known to be there are not for a role that may not look into their schema.
     if state in ("42501", "42P01"):
+        reason = _first_line(error) if state == "42501" else f"permission denied for schema {SCHEMA}"
         return InputError(
-            f"the ledger {place!r} refuses this role ({_first_line(error)}): its owner grants what spending needs, as "
+            f"the ledger {place!r} refuses this role ({reason}): its owner grants what spending needs, as "
             "'dpwindows ledger create' prints it"
         )
     if state == "55P03":

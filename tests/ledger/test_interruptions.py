@@ -165,6 +165,28 @@ def test_a_server_that_does_not_come_back_leaves_the_question_and_the_same_again
     assert len(ledger.book().entries) == 2
 
 
+def test_what_may_have_been_spent_is_not_denied(address: str, cluster: PostgreSQL) -> None:
+    """The answer to COMMIT is lost, and then the server is not fit to be asked: exit 2 would deny that it was spent."""
+    ledger = Ledger.open(address, "d")
+
+    def spoil() -> None:
+        with cluster.connect() as owner:
+            owner.execute("ALTER ROLE owner SET synchronous_commit = off")
+
+    with interrupted(cluster.port) as line:
+        across = Ledger.open(cluster.address("owner", line.port), "d")
+        before = line.asked
+        across.spend(request(PureDP(0.01)), fingerprint="a")
+        line.at, line.moment, line.do = 2 * line.asked - before, "answered", spoil
+        with pytest.raises(EngineError, match="counts as spent only if"):
+            across.spend(request(PureDP(0.01)), fingerprint="b")
+        assert line.done
+    with cluster.connect() as owner:
+        owner.execute("ALTER ROLE owner RESET synchronous_commit")
+    assert len(ledger.book().entries) == 2
+    assert ledger.spend(request(PureDP(0.01)), fingerprint="b") == 2
+
+
 def test_a_commit_that_is_under_way_is_waited_for(address: str, cluster: PostgreSQL) -> None:
     """Its answer is lost while the server is at it: for ever after it is there."""
     ledger = Ledger.open(address, "d")

@@ -73,6 +73,10 @@ class _UnreachableError(EngineError):
     """No connection could be made."""
 
 
+class _RefusedError(InputError):
+    """The server, its ledger or the role is not fit to be used, whatever is asked."""
+
+
 class _PassingError(EngineError):
     """The server ended a transaction, or went away: the same may succeed in a moment."""
 
@@ -151,17 +155,19 @@ class ServerStore:
 
     def _tried(self, work: Callable[[], T]) -> T:
         """What work gives; it is done again after a conflict, and where the server went away since it was reached."""
-        pauses, lost = iter(_PAUSES), None
+        pauses = iter(_PAUSES)
+        lost: _PassingError | None = None
         while True:
             try:
                 return self._done(work)
-            except (_PassingError, _UnreachableError) as error:
-                if lost is None and isinstance(error, _PassingError):
-                    lost = error
-                pause = next(pauses, None)
-                if lost is None or pause is None:
-                    # What was lost first may have been recorded, and says so.
+            except _PassingError as error:
+                lost = lost or error
+            except (_UnreachableError, _RefusedError) as error:
+                # What was lost may have been recorded, and says so: that is no refusal.
+                if lost is None or isinstance(error, _RefusedError):
                     raise lost or error from None
+            if (pause := next(pauses, None)) is None:
+                raise lost
             time.sleep(pause)
 
     def _done(self, work: Callable[[], T]) -> T:
@@ -206,7 +212,7 @@ class ServerStore:
     def _require(self, connection: psycopg.Connection, *, to_act: bool) -> None:
         look = _Look.at(connection)
         if look.schema is None:
-            raise InputError(f"there is no ledger {self.place!r}: make one with 'dpwindows ledger create'")
+            raise _RefusedError(f"there is no ledger {self.place!r}: make one with 'dpwindows ledger create'")
         look.require_kind(self.place)
         if to_act:
             look.require_durable(self.place)
@@ -269,7 +275,7 @@ class _Look:
             InputError: it is something else.
         """
         if self.mark != _MARK or self.tables != list(_NAMES):
-            raise InputError(
+            raise _RefusedError(
                 f"{place!r} has a schema {SCHEMA}, and it is no ledger of this version (its comment is {self.mark!r}, "
                 f"its tables are {', '.join(self.tables) or 'none'}): it was not touched. Name another database"
             )
@@ -282,22 +288,22 @@ class _Look:
         """
         off = [name for name in ("fsync", "full_page_writes") if getattr(self, name) != "on"]
         if off:
-            raise InputError(
+            raise _RefusedError(
                 f"the server of the ledger {place!r} is set to {off[0]} = off, and may forget what was spent when its "
                 f"power fails: set {off[0]} = on in its configuration. Nothing was spent"
             )
         if self.synchronous_commit not in ("on", "remote_apply"):
-            raise InputError(
+            raise _RefusedError(
                 f"the server of the ledger {place!r} has synchronous_commit = {self.synchronous_commit} for this role, "
                 "and may forget what was spent: use ALTER ROLE ... SET synchronous_commit = on. Nothing was spent"
             )
         if self.volatile:
-            raise InputError(
+            raise _RefusedError(
                 f"the table {self.volatile[0]} of the ledger {place!r} is unlogged, and is emptied when the server "
                 f"crashes: use ALTER TABLE {SCHEMA}.{self.volatile[0]} SET LOGGED. Nothing was spent"
             )
         if self.standby:
-            raise InputError(
+            raise _RefusedError(
                 f"the server of the ledger {place!r} is a standby, which lags behind and cannot be written: name the "
                 "primary (with several hosts in the address, add target_session_attrs=read-write). Nothing was spent"
             )
@@ -309,7 +315,7 @@ def _explained(error: psycopg.Error, place: str) -> InputError | EngineError:
     # Tables that are known to be there are not for a role that may not look into their schema.
     if state in ("42501", "42P01"):
         reason = _first_line(error) if state == "42501" else f"permission denied for schema {SCHEMA}"
-        return InputError(
+        return _RefusedError(
             f"the ledger {place!r} refuses this role ({reason}): its owner grants what spending needs, as "
             "'dpwindows ledger create' prints it"
         )

@@ -89,6 +89,13 @@ MUTANTS = [
         f"{INTERRUPTED}test_a_commit_that_is_under_way_is_waited_for",
     ),
     Mutant(
+        "A stream may have been paid for, its draft is removed, and the same command pays again.",
+        "ledger/server.py",
+        "raise lost or error from None",
+        "raise error from None",
+        f"{INTERRUPTED}test_what_may_have_been_spent_is_not_denied",
+    ),
+    Mutant(
         "A retry after a lost answer, or a killed process, spends again.",
         "ledger/ledger.py",
         "known = book.entry_of(request, mark) if state is None else",

@@ -1,7 +1,8 @@
 """Real processes that use one ledger at once, forked on demand; run as `python -m` by the tests.
 
 Reads a line of JSON, a list of jobs; forks a process for each, lets them loose at one moment, and prints a line of JSON
-with what each of them said. A job says what to `do`, and after how many seconds its process is killed, if ever.
+with what each of them said. A job says what to `do`, and when its process is killed, if ever: after how many seconds,
+or `before` or `after` which of the things that it asks of a server.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import select
 import signal
 import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -70,9 +71,35 @@ def advance(ledger: Ledger, job: dict[str, Any]) -> dict[str, Any]:
 JOBS = {"spend": spend, "release": release, "advance": advance}
 
 
+def _killed_at(number: int, moment: str) -> Callable[[], int]:
+    """Have this process killed before or after it asks something of a server; gives what tells how often it did."""
+    import psycopg
+
+    asked = 0
+
+    def dying(ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asking(*arguments: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            if (asked, "before") == (number, moment):
+                os.kill(os.getpid(), signal.SIGKILL)
+            answer = ask(*arguments)
+            if (asked, "after") == (number, moment):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return answer
+
+        return asking
+
+    for name in ("execute", "commit"):
+        setattr(psycopg.Connection, name, dying(getattr(psycopg.Connection, name)))
+    return lambda: asked
+
+
 def _said_of(job: dict[str, Any]) -> dict[str, Any]:
+    asked = _killed_at(*job["killed_at"]) if "killed_at" in job else int
     try:
-        return JOBS[job["do"]](Ledger.open(Path(job["path"]), "d"), job)
+        ledger = Ledger.open(job["path"], job.get("dataset", "d"))
+        return JOBS[job["do"]](ledger, job) | {"asked": asked()}
     except (InputError, EngineError) as error:
         code = next(code for kind, code in EXITS if isinstance(error, kind))
         return {
@@ -123,9 +150,10 @@ def _all_said(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 if __name__ == "__main__":
     # Loaded once, before anything is forked.
     draw_noise("discrete Laplace", 1.0, 1)
-    for library in ("pandas", "scipy.signal"):
+    for library in ("pandas", "psycopg", "scipy.signal", "sqlalchemy.dialects.postgresql.psycopg"):
         importlib.import_module(library)
     import dpwindows.count.engines.duckdb
+    import dpwindows.ledger.server
     import dpwindows.release.files
     import dpwindows.release.run
 

@@ -39,7 +39,9 @@ def request(
     )
 
 
-def make(path: Path, budget: Budget | None = None, unit: Unit | None = None, dataset: str = "d", **more: Any) -> Ledger:
+def make(
+    path: str | Path, budget: Budget | None = None, unit: Unit | None = None, dataset: str = "d", **more: Any
+) -> Ledger:
     """A new dataset, by default of epsilon = 1 at event level."""
     return Ledger.create(path, dataset, budget=budget or PureDP(1.0), unit=unit or EventLevel(), **more)
 

@@ -25,14 +25,15 @@ connection.execute("PRAGMA synchronous = EXTRA")
 connection.execute("PRAGMA cache_size = 10")
 connection.execute("BEGIN IMMEDIATE")
 for number in range(100):
-    connection.execute("INSERT INTO releases VALUES (?, '', '', '', randomblob(5000))", [number])
+    connection.execute("INSERT INTO releases VALUES ('d', ?, '', '', '', randomblob(5000))", [number])
 """
 _KILLED = f"import os, sqlite3, sys\npath = sys.argv[1]\n{_BEGUN}\nos.kill(os.getpid(), 9)"
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return Ledger.create(tmp_path / "ledger.db", "d", budget=PureDP(10.0), unit=EventLevel()).path
+    Ledger.create(tmp_path / "ledger.db", "d", budget=PureDP(10.0), unit=EventLevel())
+    return tmp_path / "ledger.db"
 
 
 def _journal(path: Path) -> Path:

@@ -233,9 +233,17 @@ def test_a_stream_advances_by_its_tokens_and_nothing_else(path: Path) -> None:
 def test_a_state_is_paid_for_once_and_known_to_its_dataset_only(path: Path) -> None:
     ledger = make(path)
     stream = request(PureDP(0.1), 0, None, kind="stream")
-    ledger.spend(stream, state="s")
-    with pytest.raises(InputError, match="on record already"):
-        ledger.spend(stream, state="s")
+    number = ledger.spend(stream, state="s", token="t0")
+    # Whoever does not know whether it was paid for asks again, with the token that only it has drawn.
+    assert ledger.spend(stream, state="s", token="t0") == number
+    another = request(PureDP(0.2), 0, None, kind="stream")
+    for asked, token in [(stream, ""), (stream, "t1"), (another, "t0")]:
+        with pytest.raises(InputError, match="on record already"):
+            ledger.spend(asked, state="s", token=token)
+    ledger.advance("s", 0, "t0", 1, "t1")
+    for token in ("t0", "t1"):
+        with pytest.raises(InputError, match="on record already"):
+            ledger.spend(stream, state="s", token=token)
     assert len(ledger.book().entries) == 1
     other = Ledger.create(path, "e", budget=PureDP(1.0), unit=EventLevel())
     with pytest.raises(InputError, match="no stream 's'"):
@@ -395,7 +403,7 @@ def test_an_edited_record_is_noticed(path: Path) -> None:
         "DELETE FROM positions",
         "DELETE FROM releases",
         "UPDATE releases SET release_id = 'another'",
-        "UPDATE releases SET entry = 2",
+        "UPDATE releases SET number = 2",
         "UPDATE releases SET content = x'00'",
     ]
     for statement in edits:
@@ -598,10 +606,10 @@ def test_the_same_request_at_once_waits_for_the_release_that_is_being_drawn(
 
     refused, require_room = threading.Event(), Ledger.require_room
 
-    def storing(self: Ledger, *arguments: Any) -> None:
+    def storing(self: Ledger, *arguments: Any) -> bytes:
         second.start()
         assert refused.wait(PATIENCE)
-        store(self, *arguments)
+        return store(self, *arguments)
 
     def required(self: Ledger, *arguments: Any) -> None:
         try:
@@ -648,7 +656,52 @@ def test_a_release_that_cannot_be_stored_is_not_returned(path: Path, monkeypatch
     with pytest.raises(EngineError, match=r"disk is full.*entry 1 is spent.*nothing was published"):
         plan().run(LOG, item="who", time="at", ledger=ledger)
     monkeypatch.undo()
-    assert plan().run(LOG, item="who", time="at", ledger=ledger).metadata["ledger"]["entry"] == 2
+    # Nobody saw what was drawn: the entry still pays for one release, of the same request on the same data only.
+    other = plan().run(LOG.slice(1), item="who", time="at", ledger=ledger)
+    made = plan().run(LOG, item="who", time="at", ledger=ledger)
+    assert [one.metadata["ledger"]["entry"] for one in (made, other)] == [1, 2]
+    assert plan().run(LOG, item="who", time="at", ledger=ledger).metadata == made.metadata
+    assert len(ledger.book().entries) == 2
+
+
+def test_what_was_paid_for_and_not_stored_is_drawn_when_nothing_is_left(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = make(path, PureDP(0.25))
+
+    def full(*arguments: object) -> None:
+        raise EngineError("the disk is full")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Ledger, "store", full)
+        with pytest.raises(EngineError, match="spends nothing more"):
+            plan().run(LOG, item="who", time="at", ledger=ledger)
+    with pytest.raises(OverBudgetError):
+        plan().run(LOG.slice(1), item="who", time="at", ledger=ledger)
+    assert plan().run(LOG, item="who", time="at", ledger=ledger).metadata["ledger"]["entry"] == 1
+
+
+def test_of_two_draws_for_one_entry_one_is_kept_and_both_return_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that is lost lets another in, between spending and storing."""
+    ledger, others = make(path), list[dw.Release]()
+
+    @contextmanager
+    def no_turn(self: Ledger) -> Iterator[None]:
+        yield
+
+    store = Ledger.store
+
+    def overtaken(self: Ledger, *arguments: Any) -> bytes:
+        monkeypatch.setattr(Ledger, "store", store)
+        others.append(plan().run(LOG, item="who", time="at", ledger=ledger))
+        return store(self, *arguments)
+
+    monkeypatch.setattr(Ledger, "turn", no_turn)
+    monkeypatch.setattr(Ledger, "store", overtaken)
+    first = plan().run(LOG, item="who", time="at", ledger=ledger)
+    assert first.metadata == others[0].metadata
+    assert first.to_arrow().equals(others[0].to_arrow())
+    assert len(ledger.book().entries) == 1
 
 
 @pytest.mark.slow

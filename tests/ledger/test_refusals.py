@@ -39,9 +39,13 @@ def test_a_release_is_kept_once_and_for_an_entry_that_is_there(tmp_path: Path) -
     number = ledger.spend(request(dw.PureDP(0.5)), fingerprint="some data")
     with pytest.raises(InputError, match=f"no release with the number {number + 1}"):
         ledger.store(number + 1, "release", b"content")
-    ledger.store(number, "release", b"content")
-    with pytest.raises(InputError, match="has its release already"):
-        ledger.store(number, "other", b"other content")
+    assert ledger.store(number, "release", b"content") == b"content"
+    # Whoever comes second with another draw gets what is kept, and publishes that.
+    assert ledger.store(number, "other", b"other content") == b"content"
+    assert [entry.release_id for entry in ledger.book().entries] == ["release"]
+    stream = ledger.spend(request(dw.PureDP(0.1), kind="stream"), state="s", token="t0")
+    with pytest.raises(InputError, match=f"no release with the number {stream}"):
+        ledger.store(stream, "release", b"content")
     assert ledger.stored(request(dw.PureDP(0.5)), "some data") == b"content"
 
 

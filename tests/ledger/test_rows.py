@@ -27,7 +27,7 @@ def test_a_dataset_that_is_not_there_is_refused_with_those_that_are(path: Path) 
 
 def test_a_book_lists_the_stored_release_or_the_step_of_each_entry(path: Path) -> None:
     ledger = make(path)
-    numbers = [ledger.spend(request(PureDP(0.1)), fingerprint="f") for _ in range(2)]
+    numbers = [ledger.spend(request(PureDP(0.1)), fingerprint=data) for data in ("e", "f")]
     streams = ledger.spend(request(PureDP(0.1), kind="stream"), state="s", token="t0")
     ledger.store(numbers[1], "a-release", b"{}")
     ledger.advance("s", 0, "t0", 3, "t3")

@@ -8,16 +8,15 @@ not as the ledger does it, by edges.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import strategies as st
@@ -25,8 +24,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, parse_unit
 from dpwindows.ledger.ledger import Ledger
-from tests.patience import PATIENCE
+from tests.ledger.processes import Nursery
 from tests.search import examples
+
+if TYPE_CHECKING:
+    from tests.count.engines.servers import PostgreSQL
 
 STEPS = 6
 # The first instants of spans that can meet a range; the last one is met by streams without end alone.
@@ -103,35 +105,7 @@ class Page:
 @pytest.fixture(scope="module", autouse=True)
 def _nursery() -> Iterator[None]:
     yield
-    if Nursery.process is not None:
-        Nursery.process.communicate(timeout=PATIENCE)
-        Nursery.process = None
-
-
-class Nursery:
-    """The process that forks those that use the ledger; one for all tests here."""
-
-    process: subprocess.Popen[str] | None = None
-
-    @classmethod
-    def run(cls, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if cls.process is None or cls.process.poll() is not None:
-            cls.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.ledger.nursery"],
-                cwd=Path(__file__).parents[2],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        assert cls.process.stdin is not None
-        assert cls.process.stdout is not None
-        cls.process.stdin.write(json.dumps(jobs) + "\n")
-        cls.process.stdin.flush()
-        said = json.loads(cls.process.stdout.readline())
-        assert isinstance(said, list)
-        for one in said:
-            assert "broken" not in one, one
-        return said
+    Nursery.end()
 
 
 ranges = st.tuples(st.integers(0, STEPS - 1), st.integers(1, STEPS)).map(lambda at: (at[0], min(STEPS, at[0] + at[1])))
@@ -161,8 +135,7 @@ class SharedLedger(RuleBasedStateMachine):
     @initialize(kind=st.sampled_from(sorted(TOTALS)), unit=st.sampled_from(["event", "event", "item-per:2", "item"]))
     def begin(self, kind: str, unit: str) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        self.path = self.folder / "ledger.db"
-        self.ledger = Ledger.create(self.path, "d", budget=TOTALS[kind], unit=parse_unit(unit))
+        self.ledger = Ledger.create(*self.new(), budget=TOTALS[kind], unit=parse_unit(unit))
         self.page = Page(kind, unit)
         self.numbers = 0  # entries on record
         self.stored: dict[str, list[Any]] = {}
@@ -173,13 +146,21 @@ class SharedLedger(RuleBasedStateMachine):
         if hasattr(self, "folder"):
             shutil.rmtree(self.folder)
 
+    def new(self) -> tuple[str, str]:
+        """Where the ledger is to be, and what its dataset is called."""
+        return str(self.folder / "ledger.db"), "d"
+
+    def contents(self) -> object:
+        """All that is kept, to the last bit."""
+        return Path(self.ledger.path).read_bytes()
+
     # --- Jobs ---------------------------------------------------------------------------------------------------------
 
     def job(self, drawn: dict[str, Any]) -> dict[str, Any]:
         """What a process is told to do."""
         start, end = drawn["range"]
         budget: dict[str, float] = {"epsilon": drawn["epsilon"] / 1000}
-        told = {"do": drawn["do"], "path": str(self.path), "unit": self.page.unit, "start": start, "end": end}
+        told = {"do": drawn["do"], "unit": self.page.unit, "start": start, "end": end} | self.named
         if drawn["do"] == "release":
             return told | {"budget": budget, "data": drawn["data"], "time": "at"}
         wrong = drawn["more"] == "wrong"
@@ -191,10 +172,14 @@ class SharedLedger(RuleBasedStateMachine):
             budget = {"epsilon": drawn["epsilon"] / 1000, "delta": 0.001}
         if drawn["endless"]:
             self.tokens += 1
-            told |= {"end": None, "state": f"state {self.tokens}"}
+            told |= {"end": None, "state": f"state {self.tokens} of {self.ledger.dataset}"}
         # Spans of steps mean nothing by another clock: `test_shared_facts` sees that such a release is refused.
         time = "at" if self.page.unit.startswith("item-per") else drawn["time"]
         return told | {"budget": budget, "time": time}
+
+    @property
+    def named(self) -> dict[str, Any]:
+        return {"path": str(self.ledger.path), "dataset": self.ledger.dataset}
 
     def spent_by(self, job: dict[str, Any]) -> Spent | None:
         cost = self.page.cost_of(job["budget"])
@@ -212,12 +197,12 @@ class SharedLedger(RuleBasedStateMachine):
         jobs = [self.job(one) for one in drawn]
         if twice and jobs[0]["do"] == "release":
             jobs.append(dict(jobs[0]))
-        before, shown = self.path.read_bytes(), self.ledger.book().to_dict()
+        before, shown = self.contents(), self.ledger.book().to_dict()
         said = Nursery.run(jobs)
         self.explain(list(zip(jobs, said, strict=True)))
         if all("exit" in one for one in said):
             assert self.ledger.book().to_dict() == shown
-            assert self.path.read_bytes() == before
+            assert self.contents() == before
 
     def explain(self, outcomes: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
         """Bring the model to where the ledger is, and check that it could get there."""
@@ -264,12 +249,12 @@ class SharedLedger(RuleBasedStateMachine):
             return
         key = sorted(self.stored)[which % len(self.stored)]
         budget, start, end, data = json.loads(key)
-        job = {"do": "release", "path": str(self.path), "unit": self.page.unit, "time": "at"}
+        job = {"do": "release", "unit": self.page.unit, "time": "at"} | self.named
         job |= {"budget": budget, "start": start, "end": end, "data": data}
-        before = self.path.read_bytes()
+        before = self.contents()
         for said in Nursery.run([job, dict(job)]):
             assert said["release"] == self.stored[key]
-        assert self.path.read_bytes() == before
+        assert self.contents() == before
 
     @rule(drawn=st.one_of(spends, releases), milliseconds=st.integers(0, 120))
     def killed(self, drawn: dict[str, Any], milliseconds: int) -> None:
@@ -284,10 +269,11 @@ class SharedLedger(RuleBasedStateMachine):
         if len(entries) > self.numbers:
             self.enter(len(entries), job)
             entry = entries[-1]
-            if entry.release_id is not None:
-                # It was stored and never seen: whoever asks next gets it.
+            if job["do"] == "release":
+                # Whoever asks next gets what was stored and never seen, or what that entry pays for.
                 (again,) = Nursery.run([job])
-                assert again["release"][0] == entry.release_id
+                assert again["number"] == entry.number
+                assert entry.release_id in (None, again["release"][0])
                 self.stored[self.key(job)] = again["release"]
 
     @rule(which=st.integers(0, 99), copies=st.integers(1, 4), stale=st.booleans())
@@ -302,7 +288,7 @@ class SharedLedger(RuleBasedStateMachine):
         for _ in range(copies):
             self.tokens += 1
             new = (step + 1, f"t{self.tokens}")
-            jobs.append({"do": "advance", "path": str(self.path), "state": state, "known": known, "new": new})
+            jobs.append({"do": "advance", "state": state, "known": known, "new": new} | self.named)
         said = Nursery.run(jobs)
         won = [one["position"] for one in said if "position" in one]
         assert len(won) == (0 if stale else 1)
@@ -315,7 +301,7 @@ class SharedLedger(RuleBasedStateMachine):
     def the_page_is_what_is_shown(self) -> None:
         if not hasattr(self, "ledger"):
             return
-        shown = Ledger.open(self.path, "d").book().to_dict()
+        shown = Ledger.open(self.ledger.path, self.ledger.dataset).book().to_dict()
         name = "rho" if self.page.kind == "rho" else "epsilon"
         assert len(shown["entries"]) == self.numbers
         assert shown["spent"][name] == float(self.page.most[0])
@@ -334,5 +320,32 @@ def test_a_span_meets_a_range_as_the_ledger_says() -> None:
     assert Spent((TOTAL, Fraction(0)), 0, 2, "changed").counts(2, unit, "at")
 
 
+class SharedOnServer(SharedLedger):
+    """The same on a server: a dataset for each history, all in one ledger."""
+
+    server: PostgreSQL
+    numbers_of_histories = itertools.count()
+
+    def new(self) -> tuple[str, str]:
+        return self.server.address("owner"), f"history {next(self.numbers_of_histories)}"
+
+    def contents(self) -> object:
+        with self.server.connect() as connection:
+            tables = ("datasets", "entries", "positions", "releases")
+            return [
+                connection.execute(f"SELECT * FROM dpwindows_ledger.{table} ORDER BY 1, 2".encode()).fetchall()
+                for table in tables
+            ]
+
+
+@pytest.fixture
+def on_server(cluster: PostgreSQL) -> None:
+    SharedOnServer.server = cluster
+
+
 TestSharedLedger = pytest.mark.slow(SharedLedger.TestCase)
 TestSharedLedger.settings = examples(6, steps=10)
+TestSharedOnServer = pytest.mark.usefixtures("on_server")(
+    pytest.mark.xdist_group("postgresql")(SharedOnServer.TestCase)
+)
+TestSharedOnServer.settings = examples(2, steps=10)

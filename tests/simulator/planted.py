@@ -182,8 +182,8 @@ def _ungated_show() -> None:
 def _unstored_release() -> None:
     """A release is handed out that the ledger does not keep."""
 
-    def store(self: Ledger, number: int, release_id: str, content: bytes) -> None:
-        return None
+    def store(self: Ledger, number: int, release_id: str, content: bytes) -> bytes:
+        return content
 
     _replace(Ledger, "store", store)
 
@@ -232,7 +232,7 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "unsynced-name-of-part": ("stream", 1, "after everything works again"),
     "manifest-before-part": ("commit", 1, "after everything works again"),
     "dropped-before-commit": ("commit", 2, "after everything works again"),
-    "unsynced-folder": ("release", 1, "was written, and is gone"),
+    "unsynced-folder": ("release", 4, "was written, and is gone"),
     "unsynced-output": ("release", 5, "is not whole"),
     "published-before-commit": ("stream", 1, "a step that the ledger does not know of"),
     "ledger-before-state": ("commit", 1, "after everything works again"),

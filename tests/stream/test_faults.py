@@ -368,7 +368,7 @@ def test_a_ledger_that_is_gone_or_was_never_there(tmp_path: Path, ledger: dw.Led
     with pytest.raises(dw.InputError, match="created without a ledger"):
         Stream.open(tmp_path / "without", ledger)
     moved = tmp_path / "moved"
-    ledger.path.rename(moved)
+    Path(ledger.path).rename(moved)
     with pytest.raises(dw.InputError, match="say where it is, with --ledger FILE"):
         Stream.open(tmp_path / "state")
     with Stream.open(tmp_path / "state", dw.Ledger.open(moved, "log")) as stream:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
+from dpwindows.ledger import store as ledger_store
 from dpwindows.stream import closing as closing_module
 from dpwindows.stream import publishing, records
 from dpwindows.stream import stream as stream_module
@@ -25,6 +26,7 @@ from dpwindows.stream.mark import HiddenMarkError, mark_path, write_mark
 from dpwindows.stream.store import StateFile, journal_of
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
+from tests.ledger.requests import make
 from tests.patience import PATIENCE
 from tests.stream.streams import LOG, PLAN, SETTINGS, STEP, copied, new_stream, plan_of, same, spied, started, table_of
 
@@ -381,6 +383,33 @@ def test_items_of_an_earlier_or_later_state_are_not_taken_for_its_own(tmp_path: 
     # The other way round all parts are there, and one more that nothing names: without mark and ledger nobody can tell.
     with Stream.open(before) as stream:
         assert stream.closed_steps == 1
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_ledger_that_was_put_back_is_refused(tmp_path: Path, read_only: bool) -> None:
+    """It would let a copy of the state publish steps that were published, with other noise."""
+    path, ledger = tmp_path / "state", make(tmp_path / "ledger.db", dw.ApproxDP(1.0, 1e-6))
+    started(path, ledger=ledger)
+    earlier = (tmp_path / "ledger.db").read_bytes()
+    with Stream.open(path) as stream:
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    (tmp_path / "ledger.db").write_bytes(earlier)
+    for _ in range(2):
+        with pytest.raises(dw.StateBehindLedgerError, match=r"has step 1 on record .* at step 2.*\(or the ledger\)"):
+            Stream.open(path, read_only=read_only)
+    assert ledger.book().entries[0].step == 1
+
+
+def test_a_mark_is_made_for_a_record_that_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever recorded the step may have been killed before that: a mark ahead of its ledger ends a stream."""
+    path, ledger = tmp_path / "state", make(tmp_path / "books.db", dw.ApproxDP(1.0, 1e-6))
+    started(path, ledger=ledger)
+    mark_path(path).unlink()
+    happened: list[str] = []
+    monkeypatch.setattr(ledger_store, "sync_folder", lambda folder: happened.append("ledger on disk"))
+    monkeypatch.setattr(publishing, "write_mark", lambda *arguments: happened.append("mark"))
+    Stream.open(path).close()
+    assert happened == ["ledger on disk", "mark"]
 
 
 # --- Without a ledger: states that are put back -----------------------------------------------------------------------

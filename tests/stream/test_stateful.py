@@ -405,7 +405,7 @@ class PageMachine(RuleBasedStateMachine):
     @contextlib.contextmanager
     def unusable_ledger(self, how: str) -> Iterator[None]:
         assert self.ledger is not None
-        path = self.ledger.path
+        path = Path(self.ledger.path)
         if how == "away":
             away = path.with_name("ledger elsewhere")
             path.rename(away)

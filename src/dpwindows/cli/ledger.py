@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -13,14 +12,19 @@ from rich.text import Text
 from dpwindows.cli.screen import budget_options, json_option, screen, show_json, tell
 from dpwindows.errors import InputError
 
-_FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+if TYPE_CHECKING:
+    from dpwindows.ledger.places import Place
+
+_FILE = click.argument("file", metavar="LEDGER", type=click.Path())
 
 
 @click.group(short_help="One budget a dataset: create it, show it.")
 def ledger() -> None:
     """Keep one budget for everything that is released from a dataset.
 
-    `release --ledger FILE --dataset NAME` and `stream create` with the same options spend from it.
+    `release --ledger LEDGER --dataset NAME` and `stream create` with the same options spend from it. LEDGER is a file,
+    or the address of a database, postgresql://USER@HOST/DATABASE; its password is taken from PGPASSWORD, from ~/.pgpass
+    or from a service file (?service=NAME), and never from the command line.
     """
 
 
@@ -36,7 +40,7 @@ def ledger() -> None:
 @click.option("--singleton", is_flag=True, help="Admit releases that rest on the public promise of the same name.")
 @json_option
 def create(
-    file: Path,
+    file: str,
     dataset: str,
     unit: str,
     epsilon: float | None,
@@ -45,20 +49,22 @@ def create(
     singleton: bool,
     as_json: bool,
 ) -> None:
-    """Add a dataset to the ledger FILE, with its total budget and unit: once, and for good.
+    """Add a dataset to a ledger, with its total budget and unit: once, and for good.
 
-    The file is made if there is none, readable by its owner only. It may hold many datasets.
+    The ledger is made if there is none: a file that its owner alone may read, or a schema of the database. It may hold
+    many datasets. For a database, this prints what lets another role spend and not erase.
     """
     from dpwindows.ask.privacy import parse_budget, parse_unit
     from dpwindows.ledger.ledger import Ledger
 
     budget = parse_budget(epsilon, delta, rho)
-    Ledger.create(file, dataset, budget=budget, unit=parse_unit(unit), singleton=singleton)
+    ledger = Ledger.create(file, dataset, budget=budget, unit=parse_unit(unit), singleton=singleton)
     if as_json:
         made = {"file": str(file), "dataset": dataset, "unit": unit, "singleton": singleton}
         show_json(made | {"total": budget.to_dict()})
     else:
         tell(f"Dataset {dataset!r} may spend {budget} in total, at the level of the unit '{unit}'.")
+        _tell_grants(ledger.path)
 
 
 @ledger.command()
@@ -71,15 +77,14 @@ def create(
 )
 @json_option
 def show(
-    file: Path, dataset: str | None, epsilon: float | None, delta: float | None, rho: float | None, as_json: bool
+    file: str, dataset: str | None, epsilon: float | None, delta: float | None, rho: float | None, as_json: bool
 ) -> None:
     """Print what was spent, by what, and what is left. Nothing that depends on exact counts is shown.
 
     What is left is told in releases too: as many as fit of the last budget that was spent, or of the one given.
     """
     from dpwindows.ask.privacy import parse_budget
-    from dpwindows.ledger.ledger import book_of, datasets
-    from dpwindows.ledger.store import require_trusted
+    from dpwindows.ledger.ledger import book_of, datasets, store_at
 
     names = [dataset] if dataset is not None else datasets(file)
     budget = None if (epsilon, delta, rho) == (None, None, None) else parse_budget(epsilon, delta, rho)
@@ -89,7 +94,7 @@ def show(
         for book, page in zip(books, pages, strict=True):
             page["room"] = {"budget": budget.to_dict(), "releases": book.room(budget)}
     try:
-        require_trusted(file)
+        store_at(file).require_trusted()
     except InputError as error:
         # It may be looked at, which is what tells whether to go on with it.
         tell(f"Note: nothing is spent from it: {error}")
@@ -97,10 +102,19 @@ def show(
         show_json({"datasets": pages})
         return
     if not pages:
-        raise InputError(f"the ledger {str(file)!r} has no datasets yet: add one with 'dpwindows ledger create'")
+        raise InputError(f"the ledger {file!r} has no datasets yet: add one with 'dpwindows ledger create'")
     console = screen()
     for page in pages:
         _show_page(page, console)
+
+
+def _tell_grants(place: Place) -> None:
+    """What another role needs to spend, where the ledger is on a server."""
+    if isinstance(place, str):
+        from dpwindows.ledger.server import grants
+
+        tell("To let another role spend from it, and erase nothing, its owner runs, with the name of the role:")
+        tell("\n".join(f"  {statement};" for statement in grants("ROLE")))
 
 
 def _show_page(page: dict[str, Any], console: Console) -> None:
@@ -124,7 +138,7 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
     if any(entry["kind"] == "release" and entry["release_id"] is None for entry in page["entries"]):
         console.print(
             "\n'nothing stored': the budget is spent; the release is being drawn now, or it was lost in a crash before "
-            "anybody saw it.",
+            "anybody saw it, and the same request on the same data draws it and spends nothing more.",
         )
     console.print()
 

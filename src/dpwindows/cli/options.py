@@ -218,7 +218,7 @@ planned_options_with_draws = handing("asked", Asked, [query_options, group_optio
 
 def ledger_options_saying(said: str) -> Callable[[Command], Command]:
     """`--ledger` and `--dataset`, handed over as `ledger`; what a command does with them is said of the first."""
-    ledger = click.option("--ledger", "ledger_file", type=click.Path(path_type=Path), metavar="FILE", help=said)
+    ledger = click.option("--ledger", "ledger_file", type=click.Path(), metavar="FILE|ADDRESS", help=said)
     dataset = click.option("--dataset", metavar="NAME", help="The dataset in the ledger.")
     return handing("ledger", ledger_of, [ledger, dataset])
 
@@ -344,7 +344,8 @@ def refuse_inputs(output: Path | None, ledger: Ledger | None = None, **read: str
     """Check that the output is no file that the command reads, its ledger among them; see `require_not_read`."""
     from dpwindows.release.outputs import require_not_read
 
-    require_not_read(output, ledger_file=None if ledger is None else ledger.path, **read)
+    file = None if ledger is None or isinstance(ledger.path, str) else ledger.path
+    require_not_read(output, ledger_file=file, **read)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
@@ -37,7 +36,7 @@ def layout_of(delimiter: str | None, no_header: bool, columns: str | None) -> Cs
     return csv_layout(delimiter, None if columns is None else columns.split(","))
 
 
-def ledger_of(ledger_file: Path | None, dataset: str | None) -> Ledger | None:
+def ledger_of(ledger_file: str | None, dataset: str | None) -> Ledger | None:
     """The dataset that `--ledger` and `--dataset` name; None without them.
 
     Raises:
@@ -46,7 +45,9 @@ def ledger_of(ledger_file: Path | None, dataset: str | None) -> Ledger | None:
     if ledger_file is None and dataset is None:
         return None
     if ledger_file is None or dataset is None:
-        raise InputError("--ledger FILE and --dataset NAME go together: give both, or neither")
+        raise InputError(
+            "--ledger FILE (or the address of a server) and --dataset NAME go together: give both, or neither"
+        )
     from dpwindows.ledger.ledger import Ledger
 
     return Ledger.open(ledger_file, dataset)

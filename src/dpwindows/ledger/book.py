@@ -1,6 +1,6 @@
 """One dataset's page in a ledger, as plain values: what was spent on it, and whether a request still fits.
 
-No file is touched here: `Ledger` reads a `Book` from its file, asks it, and writes.
+Nothing is read or written here: `Ledger` reads a `Book` from its store, asks it, and writes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MOST_ROOM = 1_000_000
 class Entry:
     """One charge on record: its place in the order of spending, the request's plain facts, and its state if a stream.
 
-    `release_id` is that of the stored release, None where there is none; `step` the last step a stream published.
+    `release_id` is that of the stored release, None where there is none; `step` the last step a stream published. A
+    request is known again by its `key`, and the data it was asked of by their `fingerprint`.
     """
 
     number: int
@@ -36,6 +37,8 @@ class Entry:
     state: str | None = None
     release_id: str | None = None
     step: int | None = None
+    key: str = ""
+    fingerprint: str | None = None
 
     @property
     def charge(self) -> Charge:
@@ -58,6 +61,11 @@ class Book:
     def clock(self) -> list[str] | None:
         """The zone and time column that instants of this dataset are read by: those of its first entry."""
         return self.entries[0].facts["clock"] if self.entries else None
+
+    def entry_of(self, request: Request, fingerprint: str) -> Entry | None:
+        """The entry that paid for a request on data with this fingerprint; the newest, if there are several."""
+        same = (entry for entry in reversed(self.entries) if entry.key == request.key)
+        return next((entry for entry in same if entry.fingerprint == fingerprint), None)
 
     def require_room(self, request: Request) -> None:
         """Check that a request fits what is left, everywhere it counts.

@@ -1,4 +1,4 @@
-"""The rows of a ledger file: read with every seal checked, written with a new one.
+"""The rows of a ledger: read with every seal checked, written with a new one, in SQL that both of its stores speak.
 
 A seal is a keyed hash over all values of a row. That of an entry goes over the seal of the entry before it as well;
 that of a dataset over the last entry's, and over the seals of all its stored releases and positions of streams. So no
@@ -10,17 +10,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import sqlite3
-from pathlib import Path
 
 from dpwindows.ask.privacy import parse_unit
 from dpwindows.errors import EngineError, InputError
-from dpwindows.ledger import store as ledger_store
+from dpwindows.ledger import places
 from dpwindows.ledger.book import Book, Entry, budget_of, new_facts
+from dpwindows.ledger.places import Connection, Place
 from dpwindows.ledger.request import Request, canonical
 
 
-def seal_dataset(connection: sqlite3.Connection, dataset: str) -> None:
+def seal_dataset(connection: Connection, dataset: str) -> None:
     """Seal a dataset as its rows are now; whoever changes rows ends with it, and has checked them before."""
     facts, secret, count, last_seal = connection.execute(
         "SELECT facts, secret, entries, last_seal FROM datasets WHERE name = ?", (dataset,)
@@ -29,12 +28,10 @@ def seal_dataset(connection: sqlite3.Connection, dataset: str) -> None:
     connection.execute("UPDATE datasets SET seal = ? WHERE name = ?", (seal, dataset))
 
 
-def _held(connection: sqlite3.Connection, dataset: str) -> list[str | int | None]:
+def _held(connection: Connection, dataset: str) -> list[str | int | None]:
     """What a dataset's seal covers beside its own row and its entries: the releases and positions that it has."""
     releases = connection.execute(
-        """SELECT number, releases.seal FROM releases JOIN entries ON entries.id = releases.entry
-        WHERE dataset = ? ORDER BY number""",
-        (dataset,),
+        "SELECT number, seal FROM releases WHERE dataset = ? ORDER BY number", (dataset,)
     ).fetchall()
     positions = connection.execute(
         "SELECT state, seal FROM positions WHERE dataset = ? ORDER BY state", (dataset,)
@@ -42,7 +39,7 @@ def _held(connection: sqlite3.Connection, dataset: str) -> list[str | int | None
     return [len(releases), len(positions), *(value for row in (*releases, *positions) for value in row)]
 
 
-def read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
+def read_book(connection: Connection, path: Place, dataset: str) -> Book:
     """A dataset with its entries, every seal checked.
 
     Raises:
@@ -59,7 +56,8 @@ def read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
     before, entries = "", []
     for number, key, fingerprint, state, entry_facts, entry_seal in rows:
         require_seal(path, entry_seal, secret, before, dataset, number, key, fingerprint, state, entry_facts)
-        entries.append(Entry(number, json.loads(entry_facts), state, stored.get(number), steps.get(state)))
+        values = json.loads(entry_facts)
+        entries.append(Entry(number, values, state, stored.get(number), steps.get(state), key, fingerprint))
         before = entry_seal
     if (len(entries), before) != (count, last_seal):
         raise damaged(path)
@@ -68,13 +66,9 @@ def read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
     return Book(dataset, parse_unit(values["unit"]), total, values["singleton"], values["created"], tuple(entries))
 
 
-def _stored_ids(connection: sqlite3.Connection, path: Path, dataset: str, secret: bytes) -> dict[int, str]:
+def _stored_ids(connection: Connection, path: Place, dataset: str, secret: bytes) -> dict[int, str]:
     """The id of the stored release of each entry that has one."""
-    rows = connection.execute(
-        """SELECT number, release_id, digest, releases.seal FROM releases JOIN entries ON entries.id = releases.entry
-        WHERE dataset = ?""",
-        (dataset,),
-    )
+    rows = connection.execute("SELECT number, release_id, digest, seal FROM releases WHERE dataset = ?", (dataset,))
     found = {}
     for number, release_id, digest, seal in rows:
         require_seal(path, seal, secret, number, release_id, digest)
@@ -82,7 +76,7 @@ def _stored_ids(connection: sqlite3.Connection, path: Path, dataset: str, secret
     return found
 
 
-def _stream_steps(connection: sqlite3.Connection, path: Path, dataset: str, secret: bytes) -> dict[str | None, int]:
+def _stream_steps(connection: Connection, path: Place, dataset: str, secret: bytes) -> dict[str | None, int]:
     """The last step on record of each stream."""
     rows = connection.execute(
         "SELECT state, step, token, known_step, known_token, seal FROM positions WHERE dataset = ?", (dataset,)
@@ -95,8 +89,8 @@ def _stream_steps(connection: sqlite3.Connection, path: Path, dataset: str, secr
 
 
 def record(
-    connection: sqlite3.Connection,
-    path: Path,
+    connection: Connection,
+    path: Place,
     dataset: str,
     request: Request,
     *,
@@ -117,14 +111,14 @@ def record(
     return number
 
 
-def _dataset_row(connection: sqlite3.Connection, path: Path, dataset: str) -> tuple[str, bytes, int, str]:
+def _dataset_row(connection: Connection, path: Place, dataset: str) -> tuple[str, bytes, int, str]:
     """Facts, key, number of entries and last entry's seal of a dataset."""
     row = connection.execute(
         "SELECT facts, secret, entries, last_seal, seal FROM datasets WHERE name = ?", (dataset,)
     ).fetchone()
     if row is None:
-        names = [name for (name,) in connection.execute("SELECT name FROM datasets NOT INDEXED ORDER BY name")]
-        if dataset in names or not all(isinstance(name, str) for name in names):
+        names = dataset_names(connection, path)
+        if dataset in names:
             raise damaged(path)
         known = [repr(name) for name in names[:20]]
         raise InputError(
@@ -136,8 +130,21 @@ def _dataset_row(connection: sqlite3.Connection, path: Path, dataset: str) -> tu
     return facts, secret, count, last_seal
 
 
-def secret_of(connection: sqlite3.Connection, path: Path, dataset: str) -> bytes:
-    """The key of a dataset, which never leaves the file."""
+def dataset_names(connection: Connection, path: Place) -> list[str]:
+    """The names of all datasets, in order.
+
+    Raises:
+        EngineError: one of them is no text.
+    """
+    # With a column that no index has: no seal covers an index, and a damaged one could hide a dataset.
+    names = [name for name, _ in connection.execute("SELECT name, seal FROM datasets")]
+    if not all(isinstance(name, str) for name in names):
+        raise damaged(path)
+    return sorted(names)
+
+
+def secret_of(connection: Connection, path: Place, dataset: str) -> bytes:
+    """The key of a dataset, which never leaves the ledger."""
     return _dataset_row(connection, path, dataset)[1]
 
 
@@ -146,7 +153,7 @@ def seal_of(secret: bytes, *values: str | int | None) -> str:
     return hmac.new(secret, canonical(list(values)).encode(), hashlib.sha256).hexdigest()
 
 
-def require_seal(path: Path, seal: str, secret: bytes, *values: str | int | None) -> None:
+def require_seal(path: Place, seal: str, secret: bytes, *values: str | int | None) -> None:
     """Check the seal of a row.
 
     Raises:
@@ -161,9 +168,9 @@ def require_seal(path: Path, seal: str, secret: bytes, *values: str | int | None
         raise damaged(path)
 
 
-def damaged(path: Path) -> EngineError:
-    """What to say of a file whose rows do not carry their seals."""
-    return ledger_store.damaged(path, "a record does not carry its seal, or is missing")
+def damaged(path: Place) -> EngineError:
+    """What to say of a ledger whose rows do not carry their seals."""
+    return places.damaged(path, "a record does not carry its seal, or is missing")
 
 
 def digest_of(content: bytes) -> str:

@@ -28,14 +28,19 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dpwindows.durable import require_private, require_private_folder, sync_folder
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import DURABLE, Kind, header, make_tables, opened, require_kind
 from dpwindows.ledger.journal import require_current_journal, require_one_name
+from dpwindows.ledger.places import Connection, damaged
+
+T = TypeVar("T")
 
 # Seconds to wait for another process that writes; a transaction takes milliseconds.
 PATIENCE = 30.0
@@ -45,13 +50,13 @@ _TABLES = (
         name TEXT PRIMARY KEY, facts TEXT NOT NULL, secret BLOB NOT NULL, entries INTEGER NOT NULL,
         last_seal TEXT NOT NULL, seal TEXT NOT NULL)""",
     """CREATE TABLE entries (
-        id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets, number INTEGER NOT NULL,
+        dataset TEXT NOT NULL REFERENCES datasets, number INTEGER NOT NULL,
         request_key TEXT NOT NULL, fingerprint TEXT, state TEXT, facts TEXT NOT NULL, seal TEXT NOT NULL,
-        UNIQUE (dataset, number))""",
-    "CREATE INDEX entries_by_request ON entries (dataset, request_key)",
+        PRIMARY KEY (dataset, number))""",
     """CREATE TABLE releases (
-        entry INTEGER PRIMARY KEY REFERENCES entries, release_id TEXT NOT NULL, digest TEXT NOT NULL,
-        seal TEXT NOT NULL, content BLOB NOT NULL)""",
+        dataset TEXT NOT NULL, number INTEGER NOT NULL, release_id TEXT NOT NULL, digest TEXT NOT NULL,
+        seal TEXT NOT NULL, content BLOB NOT NULL,
+        PRIMARY KEY (dataset, number), FOREIGN KEY (dataset, number) REFERENCES entries)""",
     """CREATE TABLE positions (
         state TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets, step INTEGER NOT NULL, token TEXT NOT NULL,
         known_step INTEGER NOT NULL, known_token TEXT NOT NULL, seal TEXT NOT NULL)""",
@@ -182,6 +187,36 @@ def turn(path: Path, patience: float) -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True)
+class FileStore:
+    """A ledger in a file, as `ledger.places.Store`; `kept` is the connection of whoever asks more than once."""
+
+    place: Path
+    kept: Kept | None = None
+
+    def create(self) -> None:
+        """As `create_file`."""
+        create_file(self.place)
+
+    def require_trusted(self) -> None:
+        """As `require_trusted`."""
+        require_trusted(self.place)
+
+    def write(self, act: Callable[[Connection], T]) -> T:
+        """What `act` returns, in a transaction as of `writing`."""
+        with writing(self.place, self.kept) as connection:
+            return act(connection)
+
+    def read(self, act: Callable[[Connection], T], *, to_act: bool = False) -> T:
+        """What `act` returns, in a transaction as of `reading`."""
+        with reading(self.place, to_act=to_act, kept=self.kept) as connection:
+            return act(connection)
+
+    def turn(self, patience: float) -> AbstractContextManager[None]:
+        """As `turn`."""
+        return turn(self.place, patience)
+
+
 @contextmanager
 def _transaction(path: Path, begin: str, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
@@ -214,13 +249,6 @@ def _connected(path: Path, patience: float | None = None, kept: Kept | None = No
                 connection.rollback()
             if kept is None:
                 connection.close()
-
-
-def damaged(path: Path, how: object) -> EngineError:
-    """What to say of a file that is a ledger, and does not hold what was written."""
-    return EngineError(
-        f"the ledger {str(path)!r} is damaged: {how}. Nothing is spent from a ledger that cannot be trusted"
-    )
 
 
 def _settle(path: Path) -> None:

@@ -2,17 +2,25 @@
 
 The order of things is what the guarantee rests on:
 
-1. a request that does not fit is refused before any data is read, unless a release of the same request is stored (then
+1. a request that does not fit is refused before any data is read, unless the same request was paid for before (then
    the data must be read to see whether they are the same);
 2. the exact answers are counted, and under the ledger's turn, which one process holds at a time,
 3. the stored release of the same request on the same answers is returned, if there is one; or else
 4. the budget is spent, then noise is drawn, then the release is stored, then it is returned.
 
+**A retry costs nothing.** If an entry was recorded for the same request on the same answers, and its release was never
+stored, because a process or a connection ended in between, 4 goes on with that entry and spends nothing. Its first
+draw, if there was one, was seen by nobody. Of several draws for one entry the first that is stored is kept, and all
+return it. *Proof that one charge pays for it:* which draw is kept is decided by when processes and connections end, and
+never by the numbers, on which nothing between drawing and storing depends; so what is kept has the law of one draw.
+(How long a draw takes may depend on its noise. Whoever kills by the clock, again and again, is the operator, who has
+the log.)
+
 **Durable before visible.** Each of spending and storing is on disk when it returns, and so is a stored release before
 it is returned (`ledger.store.reading`): whatever anybody sees can be had again after a loss of power, to the last bit.
-A crash after 4 began loses at most the budget; the numbers it paid for were seen by nobody.
 
-**Of two processes with the same request at once** one draws; the other waits for its turn and finds what was stored.
+**Of two processes with the same request at once** one draws; the other waits for its turn and finds what was stored. A
+turn that was lost with its connection does no harm: both go on with one entry.
 
 **Exit 2 means that nothing was spent.** An `InputError` leaves this module from steps 1 to 3 and from a refusal to
 spend; whatever goes wrong after the budget was recorded is an `EngineError` that says so.
@@ -73,27 +81,21 @@ def release_once(
         try:
             release = draw(answers, {"ledger": {"dataset": ledger.dataset, "entry": number}})
             content = release_files.to_bytes(release.table, release.metadata)
-            ledger.store(number, release.metadata["release_id"], content)
+            kept = ledger.store(number, release.metadata["release_id"], content)
         except (InputError, EngineError) as error:
             raise EngineError(
                 f"{error}. The budget of entry {number} is spent, the numbers drawn for it were discarded and nothing "
-                "was published"
+                "was published. Run the same again: it draws for that entry, and spends nothing more"
             ) from error
-    return Outcome(Release(*release_files.from_bytes(content)), stored=False)
+    return Outcome(Release(*release_files.from_bytes(kept)), stored=kept != content)
 
 
 def _require_room(ledger: Ledger, request: Request) -> None:
-    """Check that a request is stored or fits what is left, before a log is read for it; raises as `release_once`."""
-    if ledger.holds(request):
-        return
+    """Check that a request fits what is left or was paid for, before a log is read for it; raises as `release_once`."""
     try:
         ledger.require_room(request)
     except OverBudgetError:
-        if ledger.holds(request) is None:
-            raise
-        # The budget is spent for this very request, maybe by a process that has not stored its release yet.
-        with ledger.turn():
-            pass
+        # Whether it was paid for on these data, only the data tell.
         if not ledger.holds(request):
             raise
 

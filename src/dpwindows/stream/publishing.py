@@ -49,6 +49,7 @@ class Gate:
         self._state, self._creation, self._kept = state, creation, Kept()
         self._ledger = _ledger_of(creation, ledger, self._kept)
         self._refusal: InputError | None = None
+        self._mark_hidden = False
         # The mark as it is, once it was read: nobody else writes that of a state that is open here.
         self._mark: Mark | None = None
         # What the ledger had on record when it was asked last.
@@ -73,15 +74,18 @@ class Gate:
     def clear(self, position: Position, *, leaving: bool = False) -> None:
         """Establish the invariant for all closed steps, or raise, as `let_out` says.
 
-        Where no row leaves, it is enough to look at the ledger: what it has on record need not be on disk.
+        Where no row leaves and no mark is made, it is enough to look at the ledger: what it has on record need not be
+        on disk.
         """
         reached = Mark.of(self._creation.state_id, position.step, position.token)
         with self._refused_for_good():
             marked = self._mark or self._marked(reached)
-            if leaving or marked != reached:
+            # A mark that is about to be made must not outlive what it stands for: the step, and its record.
+            acting = leaving or marked != reached
+            if acting:
                 # Another process may have committed the last step, or marked it, and not lived to see it on disk.
                 self._state.settle()
-            self._require_recorded(position, leaving=leaving)
+            self._require_recorded(position, acting=acting)
             self._require_no_loss(marked, position)
             self.record(position)
         if marked != reached:
@@ -115,16 +119,16 @@ class Gate:
             self._refusal = refusal
             raise
 
-    def _require_recorded(self, position: Position, *, leaving: bool) -> None:
+    def _require_recorded(self, position: Position, *, acting: bool) -> None:
         """Check that the position on record is one that this state has been at, with its token.
 
         If it is not, the state is a backup or a copy, and the steps after it were released by another file: with other
         noise than it would draw. Where a step is about to be recorded, `record` finds that out.
         """
-        if self._ledger is None or (leaving and self._recorded is not None and self._recorded.step < position.step):
+        if self._ledger is None or (acting and self._recorded is not None and self._recorded.step < position.step):
             return
         state_id = self._creation.state_id
-        recorded = self._ledger.position(state_id, to_act=leaving)
+        recorded = self._ledger.position(state_id, to_act=acting)
         if recorded.step > position.step or self._token(position, recorded.step) != recorded.token:
             raise StateBehindLedgerError(state_id, recorded_step=recorded.step, known_step=position.step)
         self._recorded = recorded
@@ -147,12 +151,19 @@ class Gate:
                 raise
             # Whoever may read the state and not its mark cannot go on with it, and draws nothing.
             self._state.settle()
+            self._mark_hidden = True
             return reached
 
     def _require_no_loss(self, marked: Mark | None, position: Position) -> None:
-        """Check that the state has been where the mark beside it is; that of another stream says nothing of it."""
+        """Check that the state, and the ledger, have been where the mark is; that of another stream says nothing.
+
+        A mark is made once its step is on record: a ledger that is behind it was put back, and would let a copy of the
+        state publish steps that were published.
+        """
         if marked is None or marked.state_id != self._creation.state_id:
             return
+        if self._recorded is not None and self._recorded.step < marked.step and not self._mark_hidden:
+            raise StateBehindLedgerError(marked.state_id, recorded_step=self._recorded.step, known_step=marked.step)
         behind = marked.step > position.step
         if behind or marked != Mark.of(marked.state_id, marked.step, self._token(position, marked.step)):
             raise EngineError(

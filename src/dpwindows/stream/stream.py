@@ -144,7 +144,7 @@ class Stream:
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],
             time_zone=time_zone,
-            ledger=None if ledger is None else (str(Path(ledger.path).resolve()), ledger.dataset),
+            ledger=None if ledger is None else (ledger.address, ledger.dataset),
         )
         # A stream that could not be opened must not be paid for.
         Mechanism.of(creation.metadata(1))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,9 @@ import psycopg
 from pyspark.sql import SparkSession
 
 _PASSWORD = "correct horse"
-_OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=20"
+_FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=20"
+# Of a server that keeps what it committed, also when it is stopped at once.
+DURABLE = "-c shared_buffers=32MB -c max_connections=160"
 # What a role may be set to, and what must not matter.
 _UNFRIENDLY = (
     "timezone = 'Australia/Lord_Howe'",
@@ -43,7 +45,17 @@ class PostgreSQL:
     """A running server. `owner` may do everything; `reader` may only read what is granted to it."""
 
     port: int
+    data: Path
+    control: Callable[..., None]
     password: str = _PASSWORD
+
+    def crash(self) -> None:
+        """Stop at once and without a word, as when its machine fails: what was not on disk is gone."""
+        self.control("-m", "immediate", "stop")
+
+    def start(self, options: str = "") -> None:
+        """Start again, from what is on disk."""
+        self.control("start", options=options)
 
     def address(self, user: str = "reader", port: int | None = None) -> str:
         """Where it is, without the password."""
@@ -57,9 +69,10 @@ class PostgreSQL:
 
 
 @contextmanager
-def postgresql() -> Iterator[PostgreSQL]:
+def postgresql(options: str = _FAST) -> Iterator[PostgreSQL]:
     """Start a server in a new folder, and remove both at the end."""
-    home = Path(tempfile.mkdtemp(prefix="dpwindows-postgresql-"))
+    # Where another user may go, and where the names of sockets are short.
+    home = Path(tempfile.mkdtemp(prefix="dpwindows-postgresql-", dir="/tmp"))
     user = _server_user()
     try:
         password = home / "password"
@@ -72,10 +85,15 @@ def postgresql() -> Iterator[PostgreSQL]:
             "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions",
         )  # fmt: skip
         port = _free_port()
-        options = f"{_OPTIONS} -c port={port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={home}"
-        _run(user, "pg_ctl", "-D", home / "data", "-l", home / "log", "-o", options, "-w", "start")
+        own = f"{options} -c port={port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={home}"
+
+        def control(*arguments: str, options: str = "") -> None:
+            given = ["-l", str(home / "log"), "-o", f"{own} {options}"] if "start" in arguments else []
+            _run(user, "pg_ctl", "-D", home / "data", *given, "-w", *arguments)
+
+        server = PostgreSQL(port, home / "data", control)
+        server.start()
         with _stopped_in_the_end(user, home):
-            server = PostgreSQL(port)
             with psycopg.connect(
                 host="127.0.0.1", port=port, user="owner", password=_PASSWORD, dbname="postgres", autocommit=True
             ) as connection:

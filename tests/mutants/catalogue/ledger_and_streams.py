@@ -8,6 +8,8 @@ LEDGER = "tests/ledger/test_ledger.py::"
 JOURNAL = "tests/ledger/test_journal.py::"
 SHARED = "tests/ledger/test_shared_facts.py::"
 PARALLEL = "tests/ledger/test_parallel.py::"
+SERVER = "tests/ledger/test_server.py::"
+INTERRUPTED = "tests/ledger/test_interruptions.py::"
 STREAM = "tests/stream/test_stream.py::"
 FAULTS = "tests/stream/test_faults.py::"
 GATE = "tests/stream/test_publishing.py::"
@@ -17,11 +19,130 @@ ONE_READING = "tests/end_to_end/test_one_reading.py::"
 
 MUTANTS = [
     Mutant(
-        "The same request on the same data is drawn again: two releases average out what one hides.",
+        "Two clients of a server both find room in a total that holds one of them.",
+        "ledger/server.py",
+        "            self._lock(connection, _WRITING)\n            result",
+        "            result",
+        f"{SERVER}test_a_write_waits_for_the_one_before_it_and_sees_what_that_did",
+    ),
+    Mutant(
+        "A client of a server waits for another's charge, and checks its own against the book from before it.",
+        "ledger/server.py",
+        "IsolationLevel.READ_COMMITTED if writing else",
+        "IsolationLevel.REPEATABLE_READ if writing else",
+        f"{SERVER}test_a_write_waits_for_the_one_before_it_and_sees_what_that_did",
+    ),
+    Mutant(
+        "A server that does not wait for its disk forgets what was spent when its power fails.",
+        "ledger/server.py",
+        'if self.synchronous_commit not in ("on", "remote_apply"):',
+        "if not self.synchronous_commit:",
+        f"{SERVER}test_a_server_that_may_forget_is_shown_and_not_spent_from[off]",
+    ),
+    Mutant(
+        "A server that never writes to its disk forgets what was spent.",
+        "ledger/server.py",
+        "        if off:\n",
+        "        if len(off) > 2:\n",
+        f"{SERVER}test_a_server_that_may_forget_is_shown_and_not_spent_from[fsync]",
+    ),
+    Mutant(
+        "Tables that a crash of the server empties forget what was spent.",
+        "ledger/server.py",
+        "        if self.volatile:\n",
+        "        if len(self.volatile) > 4:\n",
+        f"{SERVER}test_a_server_that_may_forget_is_shown_and_not_spent_from[unlogged]",
+    ),
+    Mutant(
+        "A standby, which does not have the last charges yet, is believed.",
+        "ledger/server.py",
+        "        if self.standby:\n",
+        "        if self.standby is None:\n",
+        f"{SERVER}test_a_standby_is_not_relied_upon",
+    ),
+    Mutant(
+        "A role that is to spend only may change what was spent.",
+        "ledger/server.py",
+        'f"GRANT UPDATE ({columns}) ON',
+        'f"GRANT UPDATE ON',
+        f"{SERVER}test_a_role_spends_and_erases_nothing",
+    ),
+    Mutant(
+        "A role that is to spend only gives itself a total of its own.",
+        "ledger/server.py",
+        " for name in _NAMES if name != 'datasets')}",
+        " for name in _NAMES)}",
+        f"{SERVER}test_a_role_spends_and_erases_nothing",
+    ),
+    Mutant(
+        "A role that is to spend only puts a stream's position back, and a backup of its state publishes steps again.",
+        "ledger/server.py",
+        "WHEN (NEW.step <= OLD.step)",
+        "WHEN (NEW.step < 0)",
+        f"{SERVER}test_a_role_spends_and_erases_nothing",
+    ),
+    Mutant(
+        "The answer to a COMMIT is lost, and what was spent is taken for not spent.",
+        "ledger/server.py",
+        "    kind = _PassingError if",
+        "    kind = EngineError if",
+        f"{INTERRUPTED}test_a_commit_that_is_under_way_is_waited_for",
+    ),
+    Mutant(
+        "A stream may have been paid for, its draft is removed, and the same command pays again.",
+        "ledger/server.py",
+        "raise lost or error from None",
+        "raise error from None",
+        f"{INTERRUPTED}test_what_may_have_been_spent_is_not_denied",
+    ),
+    Mutant(
+        "A retry after a lost answer, or a killed process, spends again.",
+        "ledger/ledger.py",
+        "known = book.entry_of(request, mark) if state is None else",
+        "known = None if state is None else",
+        f"{INTERRUPTED}test_a_commit_that_is_under_way_is_waited_for",
+    ),
+    Mutant(
+        "One entry pays for the releases of two versions of the data.",
+        "ledger/book.py",
+        "if entry.fingerprint == fingerprint), None)",
+        "if entry.release_id is None), None)",
+        f"{LEDGER}test_a_release_that_cannot_be_stored_is_not_returned",
+    ),
+    Mutant(
+        "One entry pays for two draws of the same counts, and both are published.",
+        "ledger/ledger.py",
+        "                return self._content(connection, number)\n            digest",
+        "                return content\n            digest",
+        f"{LEDGER}test_of_two_draws_for_one_entry_one_is_kept_and_both_return_it",
+    ),
+    Mutant(
+        "A release is handed out that is not the one the ledger keeps.",
         "release/once.py",
-        "found = ledger.stored(request, fingerprint)",
-        "found = None",
-        f"{LEDGER}test_the_same_request_on_the_same_data_returns_the_stored_release",
+        "release_files.from_bytes(kept)",
+        "release_files.from_bytes(content)",
+        f"{LEDGER}test_of_two_draws_for_one_entry_one_is_kept_and_both_return_it",
+    ),
+    Mutant(
+        "A mark outlives, in a power failure, the record of its step, and the stream is refused for ever.",
+        "stream/publishing.py",
+        "self._ledger.position(state_id, to_act=acting)",
+        "self._ledger.position(state_id, to_act=False)",
+        f"{GATE}test_a_mark_is_made_for_a_record_that_is_on_disk",
+    ),
+    Mutant(
+        "A state that has published steps is begun again for nothing.",
+        "ledger/ledger.py",
+        "if entry is None or self._position(connection, state) != _beginning(token):",
+        "if entry is None:",
+        f"{LEDGER}test_a_state_is_paid_for_once_and_known_to_its_dataset_only",
+    ),
+    Mutant(
+        "A ledger that was put back lets a copy of a state publish steps that were published.",
+        "stream/publishing.py",
+        "self._recorded.step < marked.step and not",
+        "self._recorded.step < 0 and not",
+        f"{GATE}test_a_ledger_that_was_put_back_is_refused[False]",
     ),
     Mutant(
         "Whoever may not read the mark is shown a step that nothing knows of.",
@@ -173,8 +294,8 @@ MUTANTS = [
     Mutant(
         "Rows leave under the mark of a killed process, which a power failure takes away: nothing tells of a rollback.",
         "stream/publishing.py",
-        "        if leaving or marked != reached:\n",
-        "        if marked != reached:\n",
+        "acting = leaving or marked != reached",
+        "acting = marked != reached",
         f"{GATE}test_a_mark_that_another_process_wrote_is_on_disk_before_rows_leave",
     ),
     Mutant(

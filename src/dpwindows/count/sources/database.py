@@ -51,8 +51,8 @@ def module_roots(source: object) -> set[str]:
     return {kind.__module__.split(".")[0] for kind in type(source).__mro__}
 
 
-def parse_address(address: str, engine: str) -> URL:
-    """A connection address, which holds no password.
+def parse_address(address: str, engine: str, *, password_file: bool = True) -> URL:
+    """A connection address, which holds no password; `password_file` where one may be given beside it.
 
     Raises:
         InputError: it holds one, cannot be read, or SQLAlchemy is not installed. No message repeats the address.
@@ -63,7 +63,7 @@ def parse_address(address: str, engine: str) -> URL:
         raise InputError(f"to read a {engine} database {_NOT_INSTALLED}") from None
     # Not left to the parser alone: what it cannot read may hold a password too.
     if re.search(r"//[^/@]*:[^@?]*@", address) or re.search(r"[?&](ssl)?password=", address, re.IGNORECASE):
-        raise _with_secret(address)
+        raise _with_secret(address, password_file=password_file)
     try:
         url = make_url(address)
     except Exception:  # a part that is no number is a ValueError
@@ -71,18 +71,18 @@ def parse_address(address: str, engine: str) -> URL:
             "the connection address cannot be read; it is written engine://user@host:port/database"
         ) from None
     if url.password is not None or any(_SECRET.match(key.strip()) for key in url.query):
-        raise _with_secret(address)
+        raise _with_secret(address, password_file=password_file)
     backend, _, driver = url.drivername.partition("+")
     name = _KNOWN_AS.get(backend, backend)
     return url.set(drivername=f"{name}+{driver}" if driver else _DRIVERS.get(name, name))
 
 
-def _with_secret(address: str) -> InputError:
-    own = ", in the environment variable PGPASSWORD, or in ~/.pgpass" if address.lower().startswith("postgres") else ""
+def _with_secret(address: str, *, password_file: bool) -> InputError:
+    file = ["in a file with --password-file (in Python EngineSettings(password_file=...))"] if password_file else []
+    own = ["in the environment variable PGPASSWORD", "in ~/.pgpass"] if address.lower().startswith("postgres") else []
     return InputError(
         "the connection address holds a password, which others can read in the list of processes and in the history "
-        "of the shell: leave it out, and give the password in a file with --password-file (in Python "
-        f"EngineSettings(password_file=...)){own}"
+        f"of the shell: leave it out, and give the password {', or '.join(file + own)}"
     )
 
 

@@ -230,6 +230,7 @@ def _release_of(state: StateFile, creation: Creation, first: int, last: int) -> 
         "release_id": records.release_id(creation, steps),
         "released_at": steps[-1].released_at,
         **creation.metadata(last),
+        "numbers": dated.num_rows,
         "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
         "versions": json.loads(steps[-1].versions),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,14 +187,21 @@ def _unsynced_copy() -> None:
 
 def _copy_before_its_parts() -> None:
     """The copy of a state gets its name before the items that it needs are beside it."""
-    write = copying._write
+    write = copying._write_parts
 
-    def write_twice(state: StateFile, position: Position, target: Path) -> None:
+    def write_state_first(state: StateFile, position: Position, folder: Path) -> None:
+        target = folder.with_name(folder.name.removesuffix("-items"))
         if target.exists():
-            write(state, replace(position, parts=()), target)
-        write(state, position, target)
+            fill = partial(copying._back_up, state)
+            durable.write_atomically(target, lambda draft: fill(Path(draft)), replace=True, private=True)
+        write(state, position, folder)
 
-    _replace(copying, "_write", write_twice)
+    _replace(copying, "_write_parts", write_state_first)
+
+
+def _unsettled_copy() -> None:
+    """What another process copied is relied upon before its name is on disk."""
+    _replace(copying, "sync_folder", lambda path: None)
 
 
 def _ungated_show() -> None:
@@ -250,6 +257,7 @@ PLANTED: dict[str, Callable[[], None]] = {
     "late-copy": _late_copy,
     "unsynced-copy": _unsynced_copy,
     "copy-before-its-parts": _copy_before_its_parts,
+    "unsettled-copy": _unsettled_copy,
     "ungated-show": _ungated_show,
     "unstored-release": _unstored_release,
     "lazy-ledger": _lazy_ledger,
@@ -275,7 +283,8 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "no-mark": ("backup", 6, "two noises"),
     "late-copy": ("losses", 10, "after everything works again"),
     "unsynced-copy": ("losses", 1, "after everything works again"),
-    "copy-before-its-parts": ("losses", 24, "after everything works again"),
+    "copy-before-its-parts": ("losses", 10, "after everything works again"),
+    "unsettled-copy": ("losses", 5917, "after everything works again"),
     "ungated-show": ("copies", 13, "two noises"),
     "unstored-release": ("release", 2, "that is not in the ledger"),
     "lazy-ledger": ("release", 3, "the ledger cannot be read any more"),

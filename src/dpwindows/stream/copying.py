@@ -21,7 +21,7 @@ from contextlib import closing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
-from dpwindows.durable import require_private, write_atomically
+from dpwindows.durable import require_private, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import records
 from dpwindows.stream.records import Creation, Position
@@ -52,8 +52,16 @@ def copy_state(
     try:
         # Nobody goes on from it meanwhile.
         with closing(StateFile(target)) if target.exists() else nullcontext() as there:
-            if there is None or _is_behind(there, creation, position, token_at):
-                _write(state, position, target)
+            behind = there is None or _is_behind(there, creation, position, token_at)
+            if behind:
+                _write_parts(state, position, items_folder(target))
+            # Names too that another process gave, and did not live to see on disk.
+            sync_folder(items_folder(target))
+            if behind:
+                write_atomically(target, lambda draft: _back_up(state, Path(draft)), replace=True, private=True)
+                _drop_all_but(position, items_folder(target))
+            else:
+                sync_folder(target.parent)
     except OSError as error:
         raise EngineError(
             f"the copy {target} cannot be written: {error.strerror or error}. What was closed is stored, and did not "
@@ -85,8 +93,7 @@ def _is_behind(there: StateFile, creation: Creation, position: Position, token_a
     return step < position.step
 
 
-def _write(state: StateFile, position: Position, target: Path) -> None:
-    folder = items_folder(target)
+def _write_parts(state: StateFile, position: Position, folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     require_private(folder, "folder of a stream's items")
     for part in position.parts:
@@ -94,12 +101,14 @@ def _write(state: StateFile, position: Position, target: Path) -> None:
         if not (folder / part.name).exists():
             fill = partial(shutil.copyfile, state.folder / part.name)
             write_atomically(folder / part.name, fill, replace=True, private=True)
-    # It syncs the folder that both are in.
-    write_atomically(target, lambda draft: _back_up(state, Path(draft)), replace=True, private=True)
+
+
+def _drop_all_but(position: Position, folder: Path) -> None:
     named = {part.name for part in position.parts}
     with suppress(OSError):
-        for path in folder.glob("*.items"):
-            if path.name not in named:
+        for path in folder.iterdir():
+            # Drafts of them as well, that a killed process left.
+            if ".items" in path.name and path.name not in named:
                 path.unlink(missing_ok=True)
 
 

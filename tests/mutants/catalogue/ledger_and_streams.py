@@ -216,10 +216,20 @@ MUTANTS = [
     Mutant(
         "A copy of a state gets its name before the items that it needs are beside it.",
         "stream/copying.py",
-        "    for part in position.parts:\n        # What has",
-        "    write_atomically(target, lambda draft: _back_up(state, Path(draft)), replace=True, private=True)\n"
-        "    for part in position.parts:\n        # What has",
+        "            if behind:\n                _write_parts(",
+        "            if behind:\n"
+        "                items_folder(target).mkdir(mode=0o700, exist_ok=True)\n"
+        "                fill = partial(_back_up, state)\n"
+        "                write_atomically(target, lambda draft: fill(Path(draft)), replace=True, private=True)\n"
+        "                _write_parts(",
         f"{COPYING}test_a_machine_that_is_lost_within_a_call[no ledger]",
+    ),
+    Mutant(
+        "A copy that a killed process made is relied upon, and lost when the power fails.",
+        "stream/copying.py",
+        "                sync_folder(target.parent)\n",
+        "                pass\n",
+        f"{COPYING}test_a_copy_that_another_process_made_is_on_disk_before_it_is_relied_upon",
     ),
     Mutant(
         "A call for several steps closes them all, though its ledger has none of them.",

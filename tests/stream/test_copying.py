@@ -92,11 +92,11 @@ def test_several_steps_at_once_are_in_the_copy_before_each_is_on_record(tmp_path
 
 def test_a_copy_that_another_process_made_is_on_disk_before_it_is_relied_upon(tmp_path: Path, copy: Path) -> None:
     """It was killed when the files had their names, and nobody knows whether the folders have."""
-    state, synced, own = tmp_path / "state", list[Path](), copying.sync_folder
+    state, synced = tmp_path / "state", list[Path]()
     started(state, copy_to=copy)
     (tmp_path / "state.mark").unlink()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copying, "sync_folder", lambda path: (own(path), synced.append(path)))
+        patch.setattr(copying, "sync_folder", synced.append)
         Stream.open(state, settings=SETTINGS).close()
     assert synced == [items_folder(copy), copy.parent]
 

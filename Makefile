@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo docs test test-lowest test-newest simulate search fuzz coverage mutate trusted-lines lint format bench lock clean
+.PHONY: help setup servers demo docs examples test test-lowest test-newest simulate search fuzz coverage mutate trusted-lines lint format bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,9 @@ docs: $(READY) ## the documentation as a site (build/site/index.html): notebooks
 
 test: $(READY) servers ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+examples: $(READY) $(VENV)-examples/.ready ## install dbt and Dagster beside it, and run the examples as tests
+	$(BIN)/python -m pytest tests/examples $(ARGS)
 
 QUICK := -m "not slow"
 
@@ -82,17 +85,19 @@ format: $(READY) ## rewrite the files in the house's format
 bench: $(READY) ## measure time and memory against exact counting
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-COMPILE = $(BIN)/uv pip compile --quiet --python $(BIN)/python --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-emit-index-url --no-emit-find-links --all-extras --group dev --group clickhouse --group docs pyproject.toml
+UV_COMPILE = $(BIN)/uv pip compile --quiet --python $(BIN)/python --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-emit-index-url --no-emit-find-links pyproject.toml
+COMPILE = $(UV_COMPILE) --all-extras --group dev --group clickhouse --group docs
 
-lock: $(BIN)/python ## compile both locks anew (ARGS=--upgrade for the newest versions)
+lock: $(BIN)/python ## compile all locks anew (ARGS=--upgrade for the newest versions)
 	$(BIN)/python -m pip install --quiet uv
 	$(COMPILE) $(ARGS) -o requirements.lock
 	$(COMPILE) --resolution lowest-direct $(ARGS) -o requirements-lowest.lock
-	@! grep -nE '://|file:|--(extra-)?index|--find-links' requirements.lock requirements-lowest.lock
+	$(UV_COMPILE) --group examples $(ARGS) -o requirements-examples.lock
+	@! grep -nE '://|file:|--(extra-)?index|--find-links' requirements.lock requirements-lowest.lock requirements-examples.lock
 
 clean: ## remove the environment and everything made by the commands above
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(VENV)-examples build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The tests run a PostgreSQL server and Spark of their own, compile a small library and open pages in Chromium. What
@@ -126,6 +131,10 @@ $(READY): $(LOCK) pyproject.toml | $(BIN)/python
 		--require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
+
+# In an environment of their own, whose locks could not be one with that of the tests.
+$(VENV)-examples/.ready: requirements-examples.lock pyproject.toml
+	$(MAKE) --no-print-directory setup VENV=$(VENV)-examples LOCK=requirements-examples.lock
 
 # Debian and Ubuntu ship python3 without the part that makes environments: it is installed where that can be done.
 $(BIN)/python:

@@ -96,6 +96,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is remembered on this machine, such as which databases passed a probe, is no part of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def an_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
     """An engine of this module's tests, and what puts it into use for a while (`tests.count.one_engine`)."""

@@ -56,6 +56,7 @@ NOT_RUN = {
     ("docs/scaling.md", "python benchmarks/scale.py --sizes 10M"): "measures for minutes",
     ("docs/scaling.md", "python benchmarks/memory.py"): "measures for minutes",
     ("docs/publishing.md", "CREATE VIEW"): "SQL for the reader's own database",
+    ("docs/retries.md", "release = BashOperator"): "needs an Airflow of the reader's own",
     ("docs/scaling.md", "SELECT item"): "SQL for the reader's own database",
     ("docs/simulator.md", "make simulate"): "runs for minutes; tests/simulator runs it",
     ("docs/streams-in-a-warehouse.md", "items/step"): "a layout of files",
@@ -130,10 +131,11 @@ def one_process(forking: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def folder(tmp_path: Path, flights: Path, one_process: Path) -> Path:
-    """What the pages take for granted: a year of flights, a day of events, a folder for releases, the command."""
+    """What the pages take for granted: a year of flights, a day of events, folders that are there, the command."""
     shutil.copy(flights, tmp_path)
     (tmp_path / "events").mkdir()
-    (tmp_path / "releases").mkdir()
+    for name in ("releases", "safe"):
+        (tmp_path / name).mkdir()
     day = {"user": ["ann", "bob", "ann"], "time": [f"2026-01-01T{hour}:00:00" for hour in ("10", "11", "12")]}
     pq.write_table(pa.table(day), tmp_path / "events" / "2026-01-01.parquet")
     for command in ("dpwindows", "python"):

@@ -26,7 +26,7 @@ from dpwindows.release import publish as publishing
 from dpwindows.release.checks import checksum_of
 from tests.end_to_end.command_line import run
 from tests.patience import PATIENCE
-from tests.release.destinations import Destination, InDelta, InDuckDB, InIceberg
+from tests.release.destinations import Destination, InDelta, InDuckDB, InIceberg, InPostgreSQL
 
 PLACES = [
     "duckdb",
@@ -115,6 +115,37 @@ def test_no_table_of_somebody_else_is_written_to(destination: Destination) -> No
     with pytest.raises(InputError, match="holds releases with other columns"):
         made(groups=False).publish(destination.address, table="ours")
     require_once(destination, "ours", release)
+
+
+@pytest.mark.parametrize("destination", ["delta", "iceberg"], indirect=True)
+def test_nothing_is_made_where_the_other_table_is_refused(destination: Destination) -> None:
+    destination.write_foreign("reach_releases", pa.table({"who": ["ann"]}))
+    with pytest.raises(InputError, match="reach_releases was not made by dpwindows"):
+        made().publish(destination.address, table="reach")
+    assert destination.read("reach") is None
+
+
+@everywhere
+def test_a_null_character_is_a_character_or_refused(destination: Destination) -> None:
+    """PostgreSQL holds none, neither in a value nor in a name."""
+    group = next(name for name in made().table.column_names if name.startswith("origin"))
+    column = pa.array(["a\0b"] * made().table.num_rows)
+    place = made().table.schema.get_field_index(group)
+    valued = replace(made(), table=made().table.set_column(place, group, column), metadata=_with_values(["a\0b"]))
+    if not isinstance(destination, InPostgreSQL):
+        assert valued.publish(destination.address, table="reach")
+        require_once(destination, "reach", valued)
+        return
+    with pytest.raises(InputError, match=r"holds no null character .* a value of the column 'origin") as caught:
+        valued.publish(destination.address, table="reach")
+    assert "\0" not in str(caught.value)
+    assert destination.read("reach") is None
+
+
+def _with_values(values: list[str]) -> dict[str, Any]:
+    (column,) = made().metadata["groups"]["columns"]
+    groups = made().metadata["groups"] | {"columns": [column | {"values": values}]}
+    return made().metadata | {"groups": groups}
 
 
 # --- What is interrupted ---------------------------------------------------------------------------------------------
@@ -317,8 +348,11 @@ def test_a_publisher_that_is_killed_leaves_all_or_nothing(destination: Destinati
 @pytest.mark.parametrize(
     ("address", "table", "message"),
     [
-        ("mysql://me@host/db", "t", "mysql is no destination"),
-        ("sqlite:///reports.db", "t", "sqlite is no destination"),
+        ("mysql://me@host/db", "t", "mysql is no destination: .* was never shown for it"),
+        ("sqlite:///reports.db", "t", "sqlite is no destination: its tables have no comments"),
+        ("clickhouse://me@host/db", "t", "clickhouse is no destination: it has no transactions"),
+        ("snowflake://me@host/db", "t", "snowflake is no destination: it enforces no key"),
+        ("p3.dukdb", "t", r"has the ending .dukdb, which says nothing: .* one of .duckdb, .ddb, .db, and a new folder"),
         ("s3://bucket/folder", "t", "s3 is no destination"),
         ("postgresql://me:hunter2@host/db", "t", "holds a password"),
         ("reports.duckdb", "a b", "--table must be a name"),
@@ -345,6 +379,26 @@ def test_what_is_no_destination(
         made().publish(address, table=table)
     assert "hunter2" not in str(caught.value)
     assert [path for path in sorted(tmp_path.rglob("*")) if path.suffix != ".duckdb"] == before
+
+
+def test_a_part_of_a_release_is_no_release(tmp_path: Path) -> None:
+    release, place = made(), InDuckDB(tmp_path)
+    rolling = release.table.filter(pc.equal(release.table["window"], "rolling:2"))
+    for part in (release.table.slice(1), rolling, pa.concat_tables([release.table, rolling])):
+        # Also where it came by way of a file, which has a checksum of its own.
+        dw.Release(part, release.metadata).save(tmp_path / "part.json", force=True)
+        for given in (dw.Release(part, release.metadata), dw.Release.load(tmp_path / "part.json")):
+            with pytest.raises(InputError, match=f"not the whole release {release.metadata['release_id']}: it has"):
+                given.publish(place.address, table="reach")
+    assert not place.path.exists()
+
+
+def test_a_folder_that_is_there_may_have_a_dot(tmp_path: Path) -> None:
+    place = InDelta(tmp_path)
+    place.folder = tmp_path / "tables.v2"
+    place.folder.mkdir()
+    assert made().publish(place.address, table="reach")
+    require_once(place, "reach", made())
 
 
 def test_a_namespace_is_not_made(iceberg: InIceberg) -> None:

@@ -22,7 +22,7 @@ from tests.patience import PATIENCE
 from tests.simulator import workload
 from tests.simulator.disk import Disk
 from tests.simulator.invariants import Witness
-from tests.simulator.schedule import Backup, Copy, Event, PowerFailure, Process, Restore, Run, Schedule
+from tests.simulator.schedule import Backup, Copy, Event, Loss, PowerFailure, Process, Restore, Run, Schedule
 from tests.simulator.shim import Clock, Control, Op, Record, read_log
 from tests.simulator.workload import OUT, Verb
 
@@ -119,6 +119,10 @@ class Simulator:
                 files = self.disk.snapshot()
                 moved = {name.replace(old, new, 1): kept for name, kept in files.items() if _belongs(name, old)}
                 self.disk.restore(moved)
+            case Loss(state):
+                files, copy = self.disk.snapshot(), f"{workload.SAFE}/{state}"
+                kept = {name.replace(copy, state, 1): file for name, file in files.items() if name.startswith(copy)}
+                self.disk.restore(kept, [name for name in files if _belongs(name, state)])
         # Checked with the disk as it is: nothing is at work now.
         self.witness.look(self.disk, quiet=True)
         return told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 from dpwindows import durable
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
-from dpwindows.stream import creating, parts, publishing, records, store
+from dpwindows.stream import copying, creating, parts, publishing, records, store
 from dpwindows.stream.mark import Mark, read_mark
 from dpwindows.stream.parts import LocalParts
 from dpwindows.stream.publishing import Gate
@@ -167,6 +168,42 @@ def _no_mark() -> None:
     _replace(publishing, "write_mark", lambda path, mark: None)
 
 
+def _late_copy() -> None:
+    """The copy is made when the ledger has the step on record and the mark says that it may leave."""
+    clear, copy = Gate.clear, Gate._copy
+
+    def clear_and_copy(self: Gate, position: Position, *, leaving: bool = False) -> None:
+        clear(self, position, leaving=leaving)
+        copy(self, position)
+
+    _replace(Gate, "_copy", lambda self, position: None)
+    _replace(Gate, "clear", clear_and_copy)
+
+
+def _unsynced_copy() -> None:
+    """The copy is relied upon before it is on disk."""
+    shim.leave_out_syncs("/disk/safe")
+
+
+def _copy_before_its_parts() -> None:
+    """The copy of a state gets its name before the items that it needs are beside it."""
+    write = copying._write_parts
+
+    def write_state_first(state: StateFile, position: Position, folder: Path) -> None:
+        target = folder.with_name(folder.name.removesuffix("-items"))
+        if target.exists():
+            fill = partial(copying._back_up, state)
+            durable.write_atomically(target, lambda draft: fill(Path(draft)), replace=True, private=True)
+        write(state, position, folder)
+
+    _replace(copying, "_write_parts", write_state_first)
+
+
+def _unsettled_copy() -> None:
+    """What another process copied is relied upon before its name is on disk."""
+    _replace(copying, "sync_folder", lambda path: None)
+
+
 def _ungated_show() -> None:
     """Stored rows leave whatever the mark and the ledger say."""
 
@@ -217,6 +254,10 @@ PLANTED: dict[str, Callable[[], None]] = {
     "forgotten-position": _forgotten_position,
     "unrecorded-position": _unrecorded_position,
     "no-mark": _no_mark,
+    "late-copy": _late_copy,
+    "unsynced-copy": _unsynced_copy,
+    "copy-before-its-parts": _copy_before_its_parts,
+    "unsettled-copy": _unsettled_copy,
     "ungated-show": _ungated_show,
     "unstored-release": _unstored_release,
     "lazy-ledger": _lazy_ledger,
@@ -240,6 +281,10 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "forgotten-position": ("commit", 1, "after everything works again"),
     "unrecorded-position": ("copies", 1, "a step that the ledger does not know of"),
     "no-mark": ("backup", 6, "two noises"),
+    "late-copy": ("losses", 10, "after everything works again"),
+    "unsynced-copy": ("losses", 1, "after everything works again"),
+    "copy-before-its-parts": ("losses", 10, "after everything works again"),
+    "unsettled-copy": ("losses", 5917, "after everything works again"),
     "ungated-show": ("copies", 13, "two noises"),
     "unstored-release": ("release", 2, "that is not in the ledger"),
     "lazy-ledger": ("release", 3, "the ledger cannot be read any more"),

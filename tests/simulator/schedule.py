@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tests.simulator.shim import Action, Class, Clock, Fault
-from tests.simulator.workload import GROUPED, GROUPED_ITEMS, HORIZON, LATE, Verb
+from tests.simulator.workload import COPIED, GROUPED, GROUPED_ITEMS, HORIZON, LATE, Verb
 
 # Seconds between the processes of a schedule, and the moment the first one begins.
 _LATER, _BEGINS = 3600, 1_790_000_000
@@ -87,7 +87,17 @@ class Copy:
         return f"{self.old} is copied to {self.new}"
 
 
-Event = Run | PowerFailure | Backup | Restore | Copy
+@dataclass(frozen=True)
+class Loss:
+    """The disk of a state is lost, and somebody puts its copy in its place."""
+
+    state: str
+
+    def __str__(self) -> str:
+        return f"{self.state} is lost, and goes on from its copy"
+
+
+Event = Run | PowerFailure | Backup | Restore | Copy | Loss
 
 
 @dataclass(frozen=True)
@@ -404,6 +414,30 @@ def _copies(maker: _Maker) -> _Made:
     return before, [*events, maker.run(Verb("show"), faulty=0.0), maker.run(Verb("show", "copy"), faulty=0.0)]
 
 
+def _losses(maker: _Maker) -> _Made:
+    """A stream with a copy, whose machine is lost once or more while it is advanced; with and without a ledger."""
+    ledger = maker.chance(0.5)
+    step = maker.dice.choice((0, 1, 2))
+    before = [*([Verb("ledger")] if ledger else []), Verb("create", COPIED, ledger=ledger)]
+    before += [Verb("advance", COPIED, step)] if step else []
+    events: list[Event] = []
+    for _ in range(maker.dice.choice((1, 2, 3))):
+        step = min(HORIZON, step + maker.dice.choice((0, 1, 1, 2)))
+        verbs = [maker.advance(max(step, 1), COPIED)]
+        if maker.chance(0.3):
+            verbs.append(Verb("show", COPIED))
+        if maker.chance(0.4):
+            events.append(maker.killed(*verbs, of=maker.dice.choice((Class.SYNCS, Class.NAMES, Class.NOTES))))
+        else:
+            events.append(maker.run(*verbs, keep=maker.chance(0.4)))
+        events += maker.power(0.3)
+        if maker.chance(0.7):
+            # What was not on disk is lost on all of them.
+            events += [PowerFailure(), Loss(COPIED)]
+    events += maker.settled(maker.advance(max(step, 1), COPIED), Verb("show", COPIED))
+    return before, events
+
+
 def _others(maker: _Maker) -> _Made:
     """A stream in groups, or one whose events come late: each step's events by themselves, and one of long ago."""
     before, events = _stream(maker)
@@ -446,6 +480,7 @@ _FAMILIES: dict[str, tuple[int, Callable[[_Maker], _Made]]] = {
     "two": (14, _two),
     "backup": (12, _backup),
     "copies": (6, _copies),
+    "losses": (12, _losses),
     "others": (20, _others),
     "read-only": (8, _read_only),
 }

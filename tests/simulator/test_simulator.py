@@ -49,8 +49,10 @@ from tests.simulator.schedule import Process, Run, Schedule
 from tests.simulator.shim import Class
 from tests.simulator.workload import Verb
 simulator, step = Simulator(), Run((Process((Verb("advance", step=2),)),), must_work=True)
-for before in ([Verb("create")], [Verb("ledger"), Verb("create", ledger=True)]):
-    outcome = simulator.run(Schedule(1, "stream", (*before, Verb("advance", step=1)), (step,)))
+copied = Run((Process((Verb("advance", "copied", step=2),)),), must_work=True)
+for before in ([Verb("create")], [Verb("ledger"), Verb("create", ledger=True)], [Verb("create", "copied")]):
+    step, state = (copied, "copied") if before[0].state == "copied" else (step, "state")
+    outcome = simulator.run(Schedule(1, "stream", (*before, Verb("advance", state, step=1)), (step,)))
     print(outcome.violations, simulator._controls[0].counted[Class.SYNCS])
 simulator.close()
 """
@@ -58,10 +60,13 @@ simulator.close()
 
 @pytest.mark.slow
 def test_a_step_waits_for_the_disk_as_often_as_it_must() -> None:
-    """Whoever asks for it: 2 for its part of the items, 5 for each commit of SQLite, 2 for the mark and its name."""
+    """Whoever asks for it: 2 for its part of the items, 5 for each commit of SQLite, 2 for the mark and its name.
+
+    A copy waits for its own part, its state and their names.
+    """
     command = [sys.executable, "-c", _COUNT_SYNCS]
     done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=PATIENCE)
-    assert done.stdout.split("\n")[:2] == ["[] 9", "[] 14"], done.stderr
+    assert done.stdout.split("\n")[:3] == ["[] 9", "[] 14", "[] 14"], done.stderr
 
 
 def test_seeds_make_every_family() -> None:

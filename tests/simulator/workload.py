@@ -46,6 +46,8 @@ HORIZON = 12
 # from step 3 on.
 GROUPED_ITEMS = "group-of-items"
 GROUPED, LATE = ("grouped", GROUPED_ITEMS), ("late-ignore", "late-move")
+# A stream of this name keeps a copy, of the same name in a folder of its own.
+COPIED, SAFE = "copied", "safe"
 # Files that processes publish lie in a folder of their own; all others are private.
 OUT = "out"
 # In a folder of its own, as it should be: what syncs this one does not sync that of the states.
@@ -54,7 +56,7 @@ _GROUPS = ["some", "others"]
 _LATE_EVENT: Event = ("late-item", 1, 1)
 _LATE_FROM = 3
 # Folders that are there before anything happens.
-FOLDERS = (OUT, str(Path(LEDGER).parent))
+FOLDERS = (OUT, SAFE, str(Path(LEDGER).parent))
 UMASK = 0o022
 
 
@@ -192,7 +194,7 @@ def rehearse(folder: Path) -> None:
         work = _Work(Path(place), keep=False)
         verbs = [Verb("ledger"), Verb("create", ledger=True), Verb("create", "bare")]
         verbs += [Verb("advance", step=step, output=f"{step}.json") for step in range(1, HORIZON + 1)]
-        for state in (*GROUPED, *LATE):
+        for state in (*GROUPED, *LATE, COPIED):
             verbs += [Verb("create", state), Verb("advance", state, 4), Verb("show", state)]
         verbs += [Verb("show"), Verb("release", ledger=True, output="a.csv")]
         verbs += [Verb("release", ledger=True, request=1, log=1, output="b.parquet")]
@@ -269,6 +271,7 @@ class _Work:
             start=0,
             step=STEP,
             ledger=used,
+            copy_to=self.root / SAFE / verb.state if verb.state == COPIED else None,
             settings=SETTINGS,
         ).close()
 

@@ -32,6 +32,7 @@ CREATION = Creation(
     step="1d",
     time_zone="UTC",
     ledger=("ledger.db", "flights"),
+    copy_to="copies/state",
 )
 
 
@@ -140,6 +141,7 @@ def test_one_stream_stands_for_another_that_asked_for_the_same() -> None:
         "step": "2d",
         "time_zone": "Europe/Paris",
         "ledger": None,
+        "copy_to": None,
     }
     ours: dict[str, Any] = {"state_id": "6" * 32, "secret": "other", "token": "b1"}
     assert set(changes | ours) == {field.name for field in fields(Creation)}

@@ -43,6 +43,12 @@ _stream_ledger_options = ledger_options_saying(
     "Where the stream's ledger is now, if it has moved. Nothing more is spent."
 )
 _STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
+_copy_option = click.option(
+    "--copy-to",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Keep a copy of STATE and its folder there, on another disk: the stream goes on from it if this one is lost.",
+)
 _output_options = stack(
     [
         click.option("-o", "--output", type=click.Path(path_type=Path), help=".parquet, .csv or .json"),
@@ -70,12 +76,14 @@ def stream() -> None:
 @plan_option
 @planned_options_with_draws
 @ledger_options
+@_copy_option
 @json_option
 def create(
     state: Path,
     columns: EventColumns,
     ledger: Ledger | None,
     *,
+    copy_to: Path | None,
     start: str,
     step: str,
     time_zone: str,
@@ -112,6 +120,7 @@ def create(
         step=step,
         time_zone=time_zone,
         ledger=ledger,
+        copy_to=copy_to,
     ).close()
     promise = planned.describe()["guarantee"]
     if as_json:
@@ -165,6 +174,7 @@ def create(
 @click.option("--allow-future", is_flag=True, help="Close steps that end later than now, too; TIME may be mistyped.")
 @spill_options
 @_stream_ledger_options
+@_copy_option
 @_output_options
 @json_option
 def advance(
@@ -174,6 +184,7 @@ def advance(
     settings: EngineSettings,
     ledger: Ledger | None,
     *,
+    copy_to: Path | None,
     output: Path | None,
     force: bool,
     as_json: bool,
@@ -191,7 +202,7 @@ def advance(
     source = events and at_one_state(events, settings)
     refuse_inputs(output, ledger, state=state, events=source)
     # Nobody else prepares the same file meanwhile, so that no step is closed for numbers that cannot be written.
-    with claim_output(output, force=force), Stream.open(state, ledger, settings=settings) as opened:
+    with claim_output(output, force=force), Stream.open(state, ledger, copy_to=copy_to, settings=settings) as opened:
         before = opened.closed_steps
         released = opened.advance(source, through, **how)
         for note in opened.notes:

@@ -244,7 +244,7 @@ class LedgerFacts(Shape):
 
 
 class Metadata(Shape, kw_only=True):
-    """All that a release says of itself; `checksum` is of files alone."""
+    """All that a release says of itself; `numbers` is how many it has, and `checksum` is of files alone."""
 
     format: Literal[1]
     release_id: str
@@ -258,6 +258,7 @@ class Metadata(Shape, kw_only=True):
     groups: Grouping | None = None
     timeline: Range
     queries: list[QueryFacts]
+    numbers: Whole
     notes: list[str]
     strategy: str
     criterion: Literal["rms", "max"]

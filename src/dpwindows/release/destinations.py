@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpwindows.count.engines.sql_alchemy import engine_of
 from dpwindows.count.events import EngineSettings
@@ -50,6 +51,16 @@ COMMITS = pa.schema(
     ]
 )
 _DUCKDB_ENDINGS = (".duckdb", ".ddb", ".db")
+# Why a release cannot be there once and whole, whatever is interrupted and however many publish at once.
+_REFUSED = {
+    "bigquery": "it enforces no key, so that two publishers at once would both commit",
+    "clickhouse": "it has no transactions and enforces no key, so that two publishers at once would both commit",
+    "databricks": "it enforces no key, so that two publishers at once would both commit",
+    "redshift": "it enforces no key, so that two publishers at once would both commit",
+    "snowflake": "it enforces no key, so that two publishers at once would both commit",
+    "sqlite": "its tables have no comments, by which ours are told from others",
+    "trino": "what it enforces and commits is up to the connector behind it",
+}
 _ROWS_AT_ONCE = 10_000
 # PostgreSQL cuts longer names.
 _LONGEST_NAME = 63
@@ -64,8 +75,12 @@ class ConflictError(EngineError):
 class Place(Protocol):
     """Two tables at a destination, ROWS and COMMITS, from one look at them to what is written after it."""
 
-    def prepare(self, rows: pa.Schema) -> None:
-        """Make what is missing of the tables. Raises `InputError` if one is not ours, or has other columns."""
+    def prepare(self, rows: pa.Table) -> None:
+        """Make what is missing of the tables for such rows, once both were looked at.
+
+        Raises:
+            InputError: one is not ours or has other columns, or the place cannot hold the rows. Nothing was made.
+        """
 
     def checksums(self, release_id: str) -> list[str]:
         """The checksums of the releases with this id that are committed."""
@@ -94,9 +109,10 @@ def place_opener(
         return lambda: _postgresql(engine, table)
     settings.refuse("of this destination", password_file="only an address of PostgreSQL has a password")
     if database is not None:
+        why = _REFUSED.get(database, "that a release is there once and whole was never shown for it")
         raise InputError(
-            f"{database} is no destination: that a release is there once and whole, whatever is interrupted, was shown "
-            f"for DuckDB, PostgreSQL, Delta and Iceberg only; load the release file there by other means"
+            f"{database} is no destination: {why}. Publish to DuckDB, PostgreSQL, Delta or Iceberg, or load the file "
+            f"there by other means"
         )
     if not isinstance(destination, str | Path):
         raise InputError(
@@ -113,6 +129,12 @@ def place_opener(
         if path.exists() and path.stat().st_size and first_bytes(path, 16)[8:12] != b"DUCK":
             raise InputError(f"{path} is no DuckDB database, and nothing else that a release is published to")
         return lambda: _duckdb(path, table)
+    if path.suffix and not path.exists():
+        raise InputError(
+            f"{path} has the ending {path.suffix}, which says nothing: a DuckDB database has one of "
+            f"{', '.join(_DUCKDB_ENDINGS)}, and a new folder of Delta tables has none (make the folder first if its "
+            f"name is to have a dot)"
+        )
     if (path / "_delta_log").is_dir():
         raise InputError(f"{path} is a Delta table: give the folder that it is in, and name tables with --table")
     if "." in table:
@@ -194,8 +216,8 @@ class _DuckDB:
     def _table(self, *, commit: bool) -> str:
         return f"{quote_name(self._schema)}.{quote_name(self._names[commit])}"
 
-    def prepare(self, rows: pa.Schema) -> None:
-        for commit, schema in ((False, rows), (True, COMMITS)):
+    def prepare(self, rows: pa.Table) -> None:
+        for commit, schema in ((False, rows.schema), (True, COMMITS)):
             table, of = self._table(commit=commit), [self._schema, self._names[commit]]
             wanted = [(field.name, _DUCKDB_TYPES[field.type]) for field in schema]
             here = "schema_name = ? AND table_name = ? AND database_name = current_database()"
@@ -264,7 +286,7 @@ class _PostgreSQL:
         self._connection, self._schema, self._name = connection, schema or None, name
         self._tables: list[sqlalchemy.Table] = []
 
-    def prepare(self, rows: pa.Schema) -> None:
+    def prepare(self, rows: pa.Table) -> None:
         import sqlalchemy as sa
 
         types: dict[pa.DataType, Any] = {
@@ -274,10 +296,15 @@ class _PostgreSQL:
             pa.bool_(): sa.Boolean(),
             UTC_TIME: sa.TIMESTAMP(timezone=True),
         }
-        if long := next((name for name in rows.names if len(name.encode()) > _LONGEST_NAME), None):
+        if long := next((name for name in rows.column_names if len(name.encode()) > _LONGEST_NAME), None):
             raise InputError(f"PostgreSQL cuts names of more than {_LONGEST_NAME} bytes, such as the column {long!r}")
+        if (null := _null_character(rows)) is not None:
+            raise InputError(
+                f"PostgreSQL holds no null character (\\x00), and there is one in {null}: publish to DuckDB, Delta or "
+                f"Iceberg, or release with other values of --values"
+            )
         inspector, dialect = sa.inspect(self._connection), self._connection.dialect
-        for name, schema in ((self._name, rows), (f"{self._name}_releases", COMMITS)):
+        for name, schema in ((self._name, rows.schema), (f"{self._name}_releases", COMMITS)):
             columns = [
                 sa.Column(field.name, types[field.type], primary_key=schema is COMMITS and field.name == ID)
                 for field in schema
@@ -310,6 +337,16 @@ class _PostgreSQL:
 
     def settle(self) -> None:
         """What is committed is on disk."""
+
+
+def _null_character(rows: pa.Table) -> str | None:
+    """Where a table has a null character: in a name, or a text of a column."""
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if "\0" in name:
+            return f"the name of the column {name!r}"
+        if pa.types.is_string(column.type) and pc.any(pc.match_substring(column, "\0")).as_py():
+            return f"a value of the column {name!r}"
+    return None
 
 
 # --- lakes ----------------------------------------------------------------------------------------------------------
@@ -356,25 +393,36 @@ class _Delta(_Lake):
         self._folders = (folder / table, folder / f"{table}_releases")
         self._tables: list[DeltaTable] = []
 
-    def prepare(self, rows: pa.Schema) -> None:
+    def prepare(self, rows: pa.Table) -> None:
+        wanted = list(zip(self._folders, (rows.schema, COMMITS), strict=True))
+        there = [self._there(folder, schema) for folder, schema in wanted]
+        self._tables = [table or self._made(*one) for table, one in zip(there, wanted, strict=True)]
+
+    @staticmethod
+    def _there(folder: Path, schema: pa.Schema) -> DeltaTable | None:
         from deltalake import DeltaTable
 
-        for folder, schema in zip(self._folders, (rows, COMMITS), strict=True):
-            if not DeltaTable.is_deltatable(str(folder)):
-                # Of a table that a killed publisher began there may be an empty log.
-                if folder.exists() and any(one.name != "_delta_log" for one in folder.iterdir()):
-                    raise _not_ours(folder.name, "is a folder with other files in it")
-                try:
-                    DeltaTable.create(folder, schema, description=MARK)
-                except Exception:
-                    # Another one was faster, and then there is a table.
-                    if DeltaTable.is_deltatable(str(folder)):
-                        raise ConflictError from None
-                    raise
-            table = DeltaTable(folder)
-            found = [(field.name, str(field.type)) for field in pa.schema(table.schema().to_arrow())]
-            _require_ours(folder.name, table.metadata().description, found, [(f.name, str(f.type)) for f in schema])
-            self._tables.append(table)
+        if not DeltaTable.is_deltatable(str(folder)):
+            # Of a table that a killed publisher began there may be an empty log.
+            if folder.exists() and any(one.name != "_delta_log" for one in folder.iterdir()):
+                raise _not_ours(folder.name, "is a folder with other files in it")
+            return None
+        table = DeltaTable(folder)
+        found = [(field.name, str(field.type)) for field in pa.schema(table.schema().to_arrow())]
+        _require_ours(folder.name, table.metadata().description, found, [(f.name, str(f.type)) for f in schema])
+        return table
+
+    @staticmethod
+    def _made(folder: Path, schema: pa.Schema) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        try:
+            return DeltaTable.create(folder, schema, description=MARK)
+        except Exception:
+            # Another one was faster, and then there is a table.
+            if DeltaTable.is_deltatable(str(folder)):
+                raise ConflictError from None
+            raise
 
     def found(self, release_id: str, *, commit: bool) -> pa.Table:
         return pa.table(self._tables[commit].scan(predicate=f"{ID} = {quote_text(release_id)}"))
@@ -417,18 +465,25 @@ class _Iceberg(_Lake):
         self._catalog, self._names = catalog, (f"{namespace}.{table}", f"{namespace}.{table}_releases")
         self._tables: list[IcebergTable] = []
 
-    def prepare(self, rows: pa.Schema) -> None:
+    def prepare(self, rows: pa.Table) -> None:
+        wanted = list(zip(self._names, (rows.schema, COMMITS), strict=True))
+        there = [self._there(name, schema) for name, schema in wanted]
+        self._tables = [
+            table or self._catalog.create_table(name, schema, properties=_PROPERTIES)
+            for table, (name, schema) in zip(there, wanted, strict=True)
+        ]
+
+    def _there(self, name: str, schema: pa.Schema) -> IcebergTable | None:
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-        for name, schema in zip(self._names, (rows, COMMITS), strict=True):
-            if not self._catalog.table_exists(name):
-                self._catalog.create_table(name, schema, properties=_PROPERTIES)
-            table = self._catalog.load_table(name)
-            own = schema_to_pyarrow(table.schema(), include_field_ids=False)
-            found = [(field.name, str(field.type).removeprefix("large_")) for field in own]
-            ours = all(table.properties.get(key) == value for key, value in _PROPERTIES.items())
-            _require_ours(name, MARK if ours else None, found, [(field.name, str(field.type)) for field in schema])
-            self._tables.append(table)
+        if not self._catalog.table_exists(name):
+            return None
+        table: IcebergTable = self._catalog.load_table(name)
+        own = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        found = [(field.name, str(field.type).removeprefix("large_")) for field in own]
+        ours = all(table.properties.get(key) == value for key, value in _PROPERTIES.items())
+        _require_ours(name, MARK if ours else None, found, [(field.name, str(field.type)) for field in schema])
+        return table
 
     def found(self, release_id: str, *, commit: bool) -> pa.Table:
         from pyiceberg.expressions import EqualTo

@@ -66,13 +66,20 @@ def publish(
         False if it was there already.
 
     Raises:
-        InputError: the destination is none, a table is not ours, or the id is there with other content.
+        InputError: the destination is none, rows are missing, a table is not ours, or the id is there with other
+            content.
         EngineError: the destination cannot be reached or written to; the same call again goes on from there.
     """
     if not re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]{0,50}\.)?[A-Za-z_][A-Za-z0-9_]{0,50}", table):
         raise InputError(
             f"--table must be a name of at most 50 letters, digits and underscores, or SCHEMA.NAME in a database, got "
             f"{table!r}"
+        )
+    if numbers.num_rows != metadata["numbers"]:
+        raise InputError(
+            f"this is not the whole release {metadata['release_id']}: it has {metadata['numbers']:,} numbers, and "
+            f"{numbers.num_rows:,} rows were given. A release id has one set of numbers: publish all of them, and "
+            f"choose rows where they are read"
         )
     content = _content_of(numbers, metadata)
     open_place = place_opener(destination, table, settings or EngineSettings())
@@ -114,7 +121,7 @@ def _content_of(numbers: pa.Table, metadata: dict[str, Any]) -> _Content:
 
 
 def _put(place: Place, content: _Content) -> bool:
-    place.prepare(content.rows.schema)
+    place.prepare(content.rows)
     there = place.checksums(content.release_id)
     if there:
         if there != [content.checksum]:

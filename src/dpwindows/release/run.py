@@ -81,7 +81,8 @@ def run_plan(
             _table(_public_columns(plan, *of, boundaries), estimate, names, numbers)
             for of, estimate, numbers in zip(asked, drawn, fitted, strict=True)
         ]
-        return Release(pa.concat_tables(tables), described | found | paid)
+        rows = pa.concat_tables(tables)
+        return Release(rows, described | {"numbers": rows.num_rows} | found | paid)
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)

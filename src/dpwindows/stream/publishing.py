@@ -9,6 +9,7 @@ import errno
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpwindows.release.checks import columns_of
 from dpwindows.release.groups import group_columns
 from dpwindows.release.release import Release
 from dpwindows.stream import records
+from dpwindows.stream.copying import copy_state
 from dpwindows.stream.mark import HiddenMarkError, Mark, mark_path, read_mark, write_mark
 from dpwindows.stream.records import Creation, Position
 from dpwindows.stream.store import StateFile, damaged
@@ -40,8 +42,10 @@ _RULES_MOVE = 2 * 86_400_000_000
 class Gate:
     """Stands between a state and everybody else; see `let_out`."""
 
-    def __init__(self, state: StateFile, creation: Creation, ledger: Ledger | None) -> None:
-        """For one open state; `ledger` says where the one that it was paid from is now, if it was moved. Close it.
+    def __init__(
+        self, state: StateFile, creation: Creation, ledger: Ledger | None, copy_to: Path | None = None
+    ) -> None:
+        """For one open state; `ledger` and `copy_to` say where these are now, if they were moved. Close it.
 
         Raises:
             InputError: there is no such ledger, or one was given for a stream that was created without.
@@ -52,6 +56,11 @@ class Gate:
         self._mark_hidden = False
         # The mark as it is, once it was read: nobody else writes that of a state that is open here.
         self._mark: Mark | None = None
+        kept = creation.copy_to
+        self._copy_to = copy_to if copy_to is not None or kept is None else Path(kept)
+        # The token that the copy has; a copy that was moved to where nobody looked is looked at first.
+        self._copied: str | None = None
+        self._copy_moved = copy_to is not None
         # What the ledger had on record when it was asked last.
         self._recorded: Recorded | None = None
 
@@ -87,6 +96,8 @@ class Gate:
                 self._state.settle()
             self._require_recorded(position, acting=acting)
             self._require_no_loss(marked, position)
+            if marked != reached or self._copy_moved:
+                self._copy(position)
             self.record(position)
         if marked != reached:
             self._raise_mark(reached, before=marked)
@@ -101,8 +112,15 @@ class Gate:
         with self._refused_for_good():
             # If the position that was there last still is.
             if self._ledger is not None and self._recorded is not None and self._recorded.step < position.step:
+                self._copy(position)
                 self._ledger.advance(self._creation.state_id, *self._recorded, position.step, position.token)
                 self._recorded = self._recorded._replace(step=position.step, token=position.token)
+
+    def _copy(self, position: Position) -> None:
+        """Bring the copy to a position, so that it is never behind the ledger, the mark or what left."""
+        if self._copy_to is not None and self._copied != position.token:
+            copy_state(self._state, self._creation, position, lambda step: self._token(position, step), self._copy_to)
+            self._copied = position.token
 
     def close(self) -> None:
         """Let the ledger go."""
@@ -241,6 +259,7 @@ def _release_of(state: StateFile, creation: Creation, first: int, last: int) -> 
         "release_id": records.release_id(creation, steps),
         "released_at": steps[-1].released_at,
         **creation.metadata(last),
+        "numbers": dated.num_rows,
         "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
         "versions": json.loads(steps[-1].versions),
     }

@@ -12,13 +12,14 @@
 - *In the mark beside the state*: a digest of the last step's token, once its rows may leave. A state that is put back
   is behind it, as the mark is no part of a backup.
 
-They are written in this order, each durable before the next begins: parts of items, state, ledger, mark; then the rows
-leave. So the state may be ahead of the ledger and the mark, by a step that nobody saw and that is recorded when the
-state is opened next; where it is behind one of them, or was never there, it is refused. The token is drawn for each
-step: two draws for one step, of two copies or before and after a crash, differ in it even where all their numbers
-agree. The items themselves stand in parts beside the state, since they alone are large; a part counts if the manifest
-of the position names it, and so becomes valid with the step. Each row is sealed by a digest, so that a damaged or
-edited one is noticed; this is no protection against whoever may write the file.
+They are written in this order, each durable before the next begins: parts of items, state, a copy of both where one is
+kept (`copying`), ledger, mark; then the rows leave. So the state may be ahead of the ledger and the mark, by a step
+that nobody saw and that is recorded when the state is opened next; where it is behind one of them, or was never there,
+it is refused. The token is drawn for each step: two draws for one step, of two copies or before and after a crash,
+differ in it even where all their numbers agree. The items themselves stand in parts beside the state, since they alone
+are large; a part counts if the manifest of the position names it, and so becomes valid with the step. Each row is
+sealed by a digest, so that a damaged or edited one is noticed; this is no protection against whoever may write the
+file.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class Creation:
         step: length of a step, canonical.
         time_zone: the zone of days, weeks and months.
         ledger: path and dataset of the ledger that it was paid from, None without one.
+        copy_to: where a copy of the stream is kept up to date, None for nowhere.
     """
 
     state_id: str
@@ -88,6 +90,7 @@ class Creation:
     step: str | int
     time_zone: str
     ledger: tuple[str, str] | None
+    copy_to: str | None
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -79,11 +79,12 @@ class Stream:
         mechanism: Mechanism,
         ledger: Ledger | None,
         settings: EngineSettings,
+        copy_to: Path | None = None,
     ) -> None:
         """Use `Stream.create` or `Stream.open`."""
         self._state, self._creation, self._mechanism = state, creation, mechanism
         self._engine, self._position = Engine(state.path, settings), records.read_position(state)
-        self._gate, self._settings = Gate(state, creation, ledger), settings
+        self._gate, self._settings = Gate(state, creation, ledger, copy_to), settings
         self.notes: tuple[str, ...] = ()
 
     @classmethod
@@ -103,6 +104,7 @@ class Stream:
         delimiter: str | None = None,
         columns: Sequence[str] | None = None,
         ledger: Ledger | None = None,
+        copy_to: str | Path | None = None,
         settings: EngineSettings | None = None,
     ) -> Stream:
         """Make a new stream, before any data is seen, and open it.
@@ -121,6 +123,8 @@ class Stream:
             delimiter: of CSV files, as in `Plan.run`, for the life of the stream.
             columns: the names of all columns of CSV files without a line of names, as in `Plan.run`, for its life too.
             ledger: the dataset whose total the whole budget of the stream is spent from, now.
+            copy_to: a path on another disk, where a copy of the state and its folder is kept: each step is there before
+                the ledger records it and before its rows leave. The stream goes on from it if this disk is lost.
             settings: memory limit, spill directory, threads and progress of the engine.
 
         Raises:
@@ -131,7 +135,9 @@ class Stream:
         """
         if not isinstance(plan, StreamPlan):
             raise InputError(f"plan must be a StreamPlan, got {type(plan).__name__}: a Plan is for one batch release")
-        target = usable_path(path)
+        target, copy = usable_path(path), None if copy_to is None else usable_path(copy_to)
+        if copy is not None:
+            creating.require_new(copy)
         timeline = Timeline.of_length(start, plan.horizon or 1, step, time_zone)
         _require_calendar(plan, timeline)
         creation = Creation(
@@ -145,6 +151,7 @@ class Stream:
             step=timeline.to_dict()["step"],
             time_zone=time_zone,
             ledger=None if ledger is None else (ledger.address, ledger.dataset),
+            copy_to=None if copy is None else str(copy),
         )
         # A stream that could not be opened must not be paid for.
         Mechanism.of(creation.metadata(1))
@@ -158,6 +165,7 @@ class Stream:
         ledger: Ledger | None = None,
         *,
         read_only: bool = False,
+        copy_to: str | Path | None = None,
         settings: EngineSettings | None = None,
     ) -> Stream:
         """Open a stream.
@@ -166,6 +174,7 @@ class Stream:
             path: its state file.
             ledger: where its budget is on record; by default the ledger it was created with, where that was then.
             read_only: only `show` is wanted; the state may lie on a disk that cannot be written.
+            copy_to: where its copy is kept from now on in this object; by default where it was created with.
             settings: memory limit, spill directory, threads and progress of the engine.
 
         Raises:
@@ -178,7 +187,8 @@ class Stream:
         with ExitStack() as refused:
             state = StateFile(target, read_only=read_only)
             refused.callback(state.close)
-            stream = cls(state, *_restored(state), ledger, settings)
+            copy = None if copy_to is None else usable_path(copy_to)
+            stream = cls(state, *_restored(state), ledger, settings, copy)
             refused.callback(stream.close)
             stream._gate.clear(stream._position)
             refused.pop_all()

@@ -262,6 +262,6 @@ def test_a_stream_remembers_the_format(tmp_path: Path) -> None:
 
 def test_a_state_without_a_format_is_as_it_was() -> None:
     columns = EventColumns("who", "at", "times")
-    made = Creation("id", "s", "t", {}, columns, 0, 0, 1, "UTC", None)
+    made = Creation("id", "s", "t", {}, columns, 0, 0, 1, "UTC", None, None)
     assert '"columns": {"item": "who", "time": "at", "count": "times"}' in made.to_json()
     assert Creation.from_json(made.to_json()) == made

@@ -13,6 +13,7 @@ INTERRUPTED = "tests/ledger/test_interruptions.py::"
 STREAM = "tests/stream/test_stream.py::"
 FAULTS = "tests/stream/test_faults.py::"
 GATE = "tests/stream/test_publishing.py::"
+COPYING = "tests/stream/test_copying.py::"
 CREATE = "tests/stream/test_create.py::"
 OUTPUTS = "tests/end_to_end/test_outputs.py::"
 ONE_READING = "tests/end_to_end/test_one_reading.py::"
@@ -311,6 +312,45 @@ MUTANTS = [
         "if recorded.step > position.step or self._token(position, recorded.step) != recorded.token:",
         "if recorded.step > position.step:",
         f"{GATE}test_twelve_copies_of_a_state_give_one_noise",
+    ),
+    Mutant(
+        "A step is on record before the copy has it: after a loss the copy's stream has ended.",
+        "stream/publishing.py",
+        "                self._copy(position)\n                self._ledger.advance(",
+        "                self._ledger.advance(",
+        f"{COPYING}test_several_steps_at_once_are_in_the_copy_before_each_is_on_record",
+    ),
+    Mutant(
+        "Rows leave that the copy lacks: after a loss they are drawn again, with other noise.",
+        "stream/publishing.py",
+        "            if marked != reached or self._copy_moved:\n                self._copy(position)\n",
+        "",
+        f"{COPYING}test_a_machine_that_is_lost_between_any_two_calls[no ledger]",
+    ),
+    Mutant(
+        "A state that was put back takes the place of the copy that its stream could go on from.",
+        "stream/copying.py",
+        "    if kept.token != token_at(step):\n",
+        "    if not kept.token:\n",
+        f"{COPYING}test_a_state_that_was_put_back_does_not_replace_the_copy[no ledger]",
+    ),
+    Mutant(
+        "A copy of a state gets its name before the items that it needs are beside it.",
+        "stream/copying.py",
+        "            if behind:\n                _write_parts(",
+        "            if behind:\n"
+        "                items_folder(target).mkdir(mode=0o700, exist_ok=True)\n"
+        "                fill = partial(_back_up, state)\n"
+        "                write_atomically(target, lambda draft: fill(Path(draft)), replace=True, private=True)\n"
+        "                _write_parts(",
+        f"{COPYING}test_a_machine_that_is_lost_within_a_call[no ledger]",
+    ),
+    Mutant(
+        "A copy that a killed process made is relied upon, and lost when the power fails.",
+        "stream/copying.py",
+        "                sync_folder(target.parent)\n",
+        "                pass\n",
+        f"{COPYING}test_a_copy_that_another_process_made_is_on_disk_before_it_is_relied_upon",
     ),
     Mutant(
         "A call for several steps closes them all, though its ledger has none of them.",

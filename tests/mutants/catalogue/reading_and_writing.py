@@ -35,19 +35,18 @@ MUTANTS = [
     Mutant(
         "A release ends with the last step in which something happened.",
         "release/run.py",
-        "return Release(pa.concat_tables(tables), described | found | paid)",
+        "rows = pa.concat_tables(tables)\n",
         "import pyarrow.compute as pc\n"
         "        last = max((int(change[0].max(initial=0)) for change in answers._changes.values()), default=0)\n"
-        "        held = pa.concat_tables(tables).filter(pc.field('last_step') <= last)\n"
-        "        return Release(held, described | found | paid)",
+        "        rows = pa.concat_tables(tables).filter(pc.field('last_step') <= last)\n",
         "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
     ),
     Mutant(
         "A release says how often anything changed in the log.",
         "release/run.py",
-        "return Release(pa.concat_tables(tables), described | found | paid)",
-        "paid = paid | {'changes': sum(change.shape[1] for change in answers._changes.values())}\n"
-        "        return Release(pa.concat_tables(tables), described | found | paid)",
+        "rows = pa.concat_tables(tables)\n",
+        "rows = pa.concat_tables(tables)\n"
+        "        paid = paid | {'changes': sum(change.shape[1] for change in answers._changes.values())}\n",
         "tests/end_to_end/test_release.py::test_metadata_depends_on_the_plan_alone",
     ),
     Mutant(

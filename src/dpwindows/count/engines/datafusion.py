@@ -47,7 +47,10 @@ class _DataFusion:
     def server(self) -> str:
         import datafusion
 
-        return str(datafusion.__version__)
+        # A session shows its settings only where it was told to when it was made.
+        told = datafusion.SessionContext(self._session.copied_config().with_information_schema(True))
+        settings = told.sql("SHOW ALL").to_pydict()
+        return str((datafusion.__version__, sorted(zip(settings["name"], settings["value"], strict=True), key=str)))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 An executor is what reaches the database: SQLAlchemy, or a client of its own. It knows nothing of what is counted.
 Before a database counts for the first time it is asked for what is known (`count.query.probe`), and is refused unless
-all of its answers are right. That they were is remembered here, in this process, for its version and settings.
+all of its answers are right. That they were is remembered for its version and settings (`passed_probes`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows.count.dialects import dialect_named
+from dpwindows.count.engines.passed_probes import is_passed, keep_passed, probe_key
 from dpwindows.count.events import EventColumns
 from dpwindows.count.query.closing import closed_sql
 from dpwindows.count.query.dialect import Column, Dialect
@@ -73,7 +74,9 @@ def signed_counts(request: CountRequest, name: str) -> pa.Table:
         relation = executor.relation(request.columns, request.table)
         known = dialect, executor.server()
         if known not in _PROBED:
-            require_as_meant(opening, request, dialect)
+            if not is_passed(key := probe_key(*known)):
+                require_as_meant(opening, request, dialect)
+                keep_passed(key)
             _PROBED.add(known)
         return whole(executor.run(dialect.statement(closed_sql(counting_sql(dialect, request, *relation)))))
 

@@ -84,8 +84,10 @@ class SqlAlchemy:
         return pa.Table.from_batches(batches, schema)
 
     def server(self) -> str:
-        """What the dialect asks for it."""
-        return str(self.ask(self._dialect.version))
+        """What the dialect asks for, the driver, and where the database is; nothing secret."""
+        url, own = self._connection.engine.url, self._connection.dialect
+        place = (url.drivername, url.username, url.host, url.port, url.database)
+        return str((self.ask(self._dialect.version), own.driver, getattr(own.dbapi, "__version__", None), place))
 
 
 @contextmanager

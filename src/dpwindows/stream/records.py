@@ -41,7 +41,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
 from dpwindows.plan.description import ENDLESS, HORIZON
-from dpwindows.stream.recencies import Manifest, Part
+from dpwindows.stream.place import Manifest, Part
 from dpwindows.stream.store import StateFile, damaged, in_use
 
 # Of a step's random token.
@@ -76,6 +76,7 @@ class Creation:
         step: length of a step, canonical.
         time_zone: the zone of days, weeks and months.
         ledger: path and dataset of the ledger that it was paid from, None without one.
+        items_at: where the items lie (`places.place_text`), None for the folder beside the state.
     """
 
     state_id: str
@@ -88,6 +89,7 @@ class Creation:
     step: str | int
     time_zone: str
     ledger: tuple[str, str] | None
+    items_at: str | None = None
 
     @property
     def asked(self) -> dict[str, Any]:

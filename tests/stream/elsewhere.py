@@ -1,4 +1,4 @@
-"""Places of items that tests of streams use: a folder that Spark writes, tables of PostgreSQL, and how events get there."""
+"""Places of items for tests of streams: a folder that Spark writes, tables of PostgreSQL; and how events get there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import dpwindows as dw
 from dpwindows.stream.stream import Stream
 from tests.count.engines.servers import PostgreSQL
-
 
 SETTINGS = dw.EngineSettings(progress=False)
 
@@ -153,4 +152,6 @@ def closed(stream: Stream, events: Iterable[Any], through: int, at: Elsewhere | 
     from tests.stream.streams import table_of
 
     table = table_of(events)
-    return stream.advance(table, through, **how) if at is None else stream.advance(through=through, **at.put(table), **how)
+    return (
+        stream.advance(table, through, **how) if at is None else stream.advance(through=through, **at.put(table), **how)
+    )

@@ -99,7 +99,7 @@ class DatabaseTables:
         self._require_same_database(source)
         self._probe(source, columns, timeline, table)
         self.forget()
-        with translated(lambda error: explained(error, columns)):
+        with translated(lambda error: _refused(error, columns)):
             server = Server(self._connection(), DIALECT)
             relation = server.relation(columns, table)
             kind = kind_elsewhere(relation.types["item"], columns)
@@ -256,8 +256,15 @@ class DatabaseTables:
             yield self._connection()
 
 
+def _refused(error: BaseException | None, columns: EventColumns) -> InputError | EngineError:
+    """As `explained`, for a role that may read the events and not write beside them too."""
+    if getattr(error, "sqlstate", None) == "42501" and "for schema" in str(error):
+        return InputError(
+            f"the database refuses: {first_line(str(error))}; the role needs USAGE and CREATE on the schema of items"
+        )
+    return explained(error, columns)
+
+
 def _failed(error: BaseException | None) -> EngineError:
-    said = str(explained(error, EventColumns("item", "step")))
-    if getattr(error, "sqlstate", None) == "42501":
-        said = f"{first_line(str(error))}; the role needs USAGE and CREATE on their schema"
+    said = _refused(error, EventColumns("item", "step"))
     return EngineError(f"the items of the stream cannot be read or written: {said}")

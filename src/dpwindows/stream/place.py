@@ -53,11 +53,20 @@ class Name(NamedTuple):
 class Place(Protocol):
     """One place and its engine, for one stream. Each verb raises `EngineError` where the engine or the place fails."""
 
-    dialect: Dialect
-    handed: str
-    """The relation of the events handed over: item, step, total; with groups cell as well."""
-    shared: bool
-    """Whether a writer that was given up may still be at work there."""
+    @property
+    def dialect(self) -> Dialect:
+        """How the engine spells the queries."""
+        ...
+
+    @property
+    def handed(self) -> str:
+        """The relation of the events handed over: item, step, total; with groups cell as well."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether a writer that was given up may still be at work there."""
+        ...
 
     def item_type(self, kind: str) -> str:
         """The SQL type that items of a kind are kept as."""

@@ -248,7 +248,7 @@ class SparkFolder:
     def _system(self, session: SparkSession, address: str) -> tuple[Any, Any]:
         """An address as Hadoop names it, and its file system, since Spark itself deletes nothing."""
         path = session._jvm.org.apache.hadoop.fs.Path(address)  # type: ignore[union-attr]
-        return path, path.getFileSystem(session._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
+        return path, path.getFileSystem(session._jsc.hadoopConfiguration())
 
 
 def _sums(frame: DataFrame) -> list[Any]:

@@ -6,6 +6,9 @@ closes one step with all items, to make them known, and then STEPS steps of EVEN
 (some far more frequent than others) with one in twenty of a new item. Each step's events are a Parquet file. What is
 timed is what a service does for a step: open the state, advance, close it; with --keep-open the state stays open.
 The stream releases rolling:7, rolling:28 and cumulative counts without end, or what --window says.
+
+With --items-at PLACE, such as a folder for Spark, the items lie there, and a second stream, which is not timed, keeps
+them beside its state. After each step the exact counts of both must be the same integers.
 """
 
 from __future__ import annotations
@@ -40,13 +43,20 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     plan = dw.StreamPlan(queries, unit=dw.EventLevel(), budget=dw.ApproxDP(1.0, 1e-6), horizon=options.horizon)
     path, events = folder / "stream.state", folder / "events.parquet"
     settings = dw.EngineSettings(memory_limit=options.memory_limit, progress=False)
-    stream = dw.Stream.create(path, plan, item="item", time="time", start=0, step=1, settings=settings)
+    given = {"item": "item", "time": "time", "start": 0, "step": 1, "settings": settings}
+    stream = dw.Stream.create(path, plan, items_at=options.items_at, **given)
+    here = None if options.items_at is None else dw.Stream.create(folder / "here.state", plan, **given)
     write_events(events, 1, f"SELECT range AS code FROM range({options.items})", options.item_type)
+    started = time.perf_counter()
     stream.advance(events, 1)
+    print(f"the first step, which makes all items known: {time.perf_counter() - started:.1f} s")
+    compare(stream, here, events, 1)
     stream.close()
     print(f"{options.items:,} {options.item_type} items known, {options.events:,} events a step")
     print(", ".join(options.window), end=", ")
-    print(f"at least {options.at_least}; state and items {size_of(path):.1f} MB; DuckDB {duckdb.__version__}")
+    print(
+        f"at least {options.at_least}; state and items {size_of(path):.1f} MB; DuckDB {duckdb.__version__}", flush=True
+    )
     seconds, busy, sizes = [], [], []
     opened = dw.Stream.open(path, settings=settings) if options.keep_open else None
     for step in range(2, options.steps + 2):
@@ -62,10 +72,24 @@ def run(options: argparse.Namespace, folder: Path) -> None:
                 stream.advance(events, step)
         seconds.append(time.perf_counter() - started)
         busy.append(time.process_time() - worked)
+        compare(opened or stream, here, events, step)
         sizes.append(size_of(path))
         if options.every and (step - 1) % options.every == 0:
             print(f"  step {step:5}: {seconds[-1]:.3f} s, {sizes[-1]:.1f} MB, {peak():.0f} MB memory", flush=True)
     report(np.array(seconds), np.array(busy), np.array(sizes))
+
+
+def compare(stream: dw.Stream, here: dw.Stream | None, events: Path, step: int) -> None:
+    """Close the same step of the stream that keeps its items here, and compare what both know exactly."""
+    if here is None:
+        return
+    here.advance(events, step)
+    ours, theirs = (
+        {name: values.tolist() for name, values in one._position.working.items() if name.startswith("counts/")}
+        for one in (here, stream)
+    )
+    if ours != theirs:
+        raise SystemExit(f"step {step} has other exact counts than where the items lie here")
 
 
 def size_of(path: Path) -> float:
@@ -104,6 +128,7 @@ def main() -> None:
     parser.add_argument("--horizon", type=int)
     parser.add_argument("--item-type", choices=sorted(ITEMS), default="text")
     parser.add_argument("--memory-limit", help='such as "1GB"')
+    parser.add_argument("--items-at", metavar="PLACE", help="keep the items there, and compare with a stream here")
     parser.add_argument("--keep-open", action="store_true")
     parser.add_argument("--every", type=int, default=0, help="print every so many steps")
     options = parser.parse_args()

@@ -15,10 +15,10 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream import copying, creating, parts, publishing, records, store
 from dpwindows.stream.mark import Mark, read_mark
-from dpwindows.stream.parts import LocalParts
+from dpwindows.stream.place import Manifest, Part
 from dpwindows.stream.publishing import Gate
-from dpwindows.stream.recencies import Manifest, Part
-from dpwindows.stream.records import ClosedStep, Position
+from dpwindows.stream.recencies import Recencies
+from dpwindows.stream.records import ClosedStep, Creation, Position
 from dpwindows.stream.store import StateFile
 from tests.simulator import shim
 
@@ -67,26 +67,26 @@ def _unsynced_name_of_part() -> None:
 
 def _manifest_before_part() -> None:
     """A manifest is committed, and the parts it names are written to disk afterwards."""
-    settle, drop = LocalParts.settle, LocalParts.drop
+    settle, drop = Recencies.settle, Recencies.drop
 
-    def settle_and_drop(self: LocalParts, named: Manifest) -> None:
+    def settle_and_drop(self: Recencies, named: Manifest, step: int) -> None:
         settle(self, named)
-        drop(self, named)
+        drop(self, named, step)
 
-    _replace(LocalParts, "settle", lambda self, named: None)
-    _replace(LocalParts, "drop", settle_and_drop)
+    _replace(Recencies, "settle", lambda self, named: None)
+    _replace(Recencies, "drop", settle_and_drop)
 
 
 def _dropped_before_commit() -> None:
     """Parts that were compacted are removed while the manifest on disk still names them."""
-    settle, drop = LocalParts.settle, LocalParts.drop
+    settle, drop = Recencies.settle, Recencies.drop
     close = records.close
 
-    def settle_only(self: LocalParts, named: Manifest) -> None:
+    def settle_only(self: Recencies, named: Manifest) -> None:
         settle(self, named)
-        _replace(records, "close", lambda *given: (drop(self, given[2].parts), close(*given)))
+        _replace(records, "close", lambda *given: (drop(self, given[2].parts, given[2].step), close(*given)))
 
-    _replace(LocalParts, "settle", settle_only)
+    _replace(Recencies, "settle", settle_only)
 
 
 def _unsynced_folder() -> None:
@@ -137,12 +137,12 @@ def _ledger_before_state() -> None:
 
 def _forgotten_part() -> None:
     """A step does not read the newest part, so that items in it are taken for new."""
-    write = LocalParts.write
+    write = Recencies.write
 
-    def write_and_forget(self: LocalParts, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
+    def write_and_forget(self: Recencies, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
         return write(self, known[:-1], step, token, occurrences)
 
-    _replace(LocalParts, "write", write_and_forget)
+    _replace(Recencies, "write", write_and_forget)
 
 
 def _forgotten_position() -> None:
@@ -189,12 +189,12 @@ def _copy_before_its_parts() -> None:
     """The copy of a state gets its name before the items that it needs are beside it."""
     write = copying._write_parts
 
-    def write_state_first(state: StateFile, position: Position, folder: Path) -> None:
+    def write_state_first(state: StateFile, creation: Creation, position: Position, folder: Path) -> None:
         target = folder.with_name(folder.name.removesuffix("-items"))
         if target.exists():
             fill = partial(copying._back_up, state)
             durable.write_atomically(target, lambda draft: fill(Path(draft)), replace=True, private=True)
-        write(state, position, folder)
+        write(state, creation, position, folder)
 
     _replace(copying, "_write_parts", write_state_first)
 

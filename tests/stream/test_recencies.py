@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import dpwindows as dw
 from dpwindows.ask.groups import grouping
 from dpwindows.stream import recencies
-from dpwindows.stream.engine import Engine
-from dpwindows.stream.parts import LocalParts
-from dpwindows.stream.recencies import Manifest, Shape
+from dpwindows.stream.parts import LocalFolder
+from dpwindows.stream.place import Manifest
+from dpwindows.stream.recencies import Recencies, Shape
 from dpwindows.stream.step_counts import NONE, Change, StepCounts, oldest_at
 from dpwindows.stream.store import DamagedError
 from tests.brute_force import count_at_least
@@ -26,7 +26,7 @@ from tests.search import examples
 
 occurrences = st.dictionaries(st.integers(0, 6), st.integers(1, 9), max_size=5)
 logs = st.lists(occurrences, min_size=1, max_size=14)
-ENGINE = Engine(Path("state"), dw.EngineSettings(threads=1, progress=False))
+SETTINGS = dw.EngineSettings(threads=1, progress=False)
 
 
 def shape_of(thresholds: tuple[int, ...], reach: int, *, totals: bool, **bound: Any) -> Shape:
@@ -38,9 +38,13 @@ def occur(happened: dict[int, int]) -> str:
     return f"SELECT item, total FROM (VALUES {values}) AS happened(item, total) WHERE item IS NOT NULL"
 
 
-def run(log: list[dict[int, int]], folder: Path, shape: Shape) -> tuple[LocalParts, Manifest]:
+def parts_in(folder: Path, shape: Shape) -> Recencies:
+    return Recencies(LocalFolder(Path("state"), folder, SETTINGS), shape)
+
+
+def run(log: list[dict[int, int]], folder: Path, shape: Shape) -> tuple[Recencies, Manifest]:
     """Close a step for each entry and compare its answers."""
-    parts, manifest = LocalParts(Path("state"), folder, ENGINE, shape), Manifest()
+    parts, manifest = parts_in(folder, shape), Manifest()
     totals, seen = shape.thresholds if shape.totals else (), []
     counts = StepCounts.before_all(shape.thresholds, shape.reach, totals=totals)
     for step, happened in enumerate(log, 1):
@@ -50,7 +54,7 @@ def run(log: list[dict[int, int]], folder: Path, shape: Shape) -> tuple[LocalPar
         changes = [] if part is None else parts.changes(part, oldest_at(step, shape.reach))
         manifest = parts.compact(manifest if part is None else (*manifest, part), step, f"{step:x}")
         parts.settle(manifest)
-        parts.drop(manifest)
+        parts.drop(manifest, step)
         assert sorted(path.name for path in folder.iterdir()) == sorted(part.name for part in manifest)
         counts = counts.after(changes)
         (answers,) = counts.answers()
@@ -62,9 +66,8 @@ def run(log: list[dict[int, int]], folder: Path, shape: Shape) -> tuple[LocalPar
     return parts, manifest
 
 
-def kept(parts: LocalParts, manifest: Manifest, query: str) -> list[tuple[Any, ...]]:
-    with ENGINE.guarded() as connection:
-        return connection.execute(query.format(parts=parts._union(manifest))).fetchall()
+def kept(parts: Recencies, manifest: Manifest, query: str) -> list[tuple[Any, ...]]:
+    return parts._place.ask(query.format(parts=parts._union(manifest)))
 
 
 @pytest.mark.slow
@@ -166,14 +169,14 @@ def test_a_part_that_is_not_as_it_was_written_is_noticed(written: tuple[Path, Sh
     }
     path.unlink() if how == "missing" else path.write_bytes(edits[how])
     with pytest.raises(DamagedError, match=path.name):
-        LocalParts(Path("state"), folder, ENGINE, shape).write(manifest, 3, "a", occur({1: 1}))
+        parts_in(folder, shape).write(manifest, 3, "a", occur({1: 1}))
 
 
 def test_what_is_not_ours_is_left_in_the_folder(written: tuple[Path, Shape, Manifest]) -> None:
     folder, shape, manifest = written
     (folder / "notes.txt").write_text("mine")
     (folder / "step=9-token=ff.items").write_bytes(b"an attempt that was interrupted")
-    LocalParts(Path("state"), folder, ENGINE, shape).drop(manifest)
+    parts_in(folder, shape).drop(manifest, 2)
     assert sorted(path.name for path in folder.iterdir()) == sorted(["notes.txt", *(part.name for part in manifest)])
 
 

@@ -17,7 +17,7 @@ from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError
 from dpwindows.stream import records
 from dpwindows.stream.creating import _fill
-from dpwindows.stream.recencies import Part
+from dpwindows.stream.place import Part
 from dpwindows.stream.records import Call, ClosedStep, Creation, Position
 from dpwindows.stream.store import DamagedError, StateFile, items_folder
 
@@ -142,6 +142,7 @@ def test_one_stream_stands_for_another_that_asked_for_the_same() -> None:
         "time_zone": "Europe/Paris",
         "ledger": None,
         "copy_to": None,
+        "items_at": "file:///items",
     }
     ours: dict[str, Any] = {"state_id": "6" * 32, "secret": "other", "token": "b1"}
     assert set(changes | ours) == {field.name for field in fields(Creation)}

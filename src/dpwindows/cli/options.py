@@ -230,7 +230,21 @@ _memory_option = click.option(
 )
 _spill_option = click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
 memory_options = handing("settings", EngineSettings, [_memory_option])
-spill_options = handing("settings", EngineSettings, [_memory_option, _spill_option])
+
+_reaching_options = [
+    click.option(
+        "--password-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="File whose first line is the password for the database.",
+    ),
+    click.option(
+        "--spark-master",
+        metavar="URL",
+        help="For Spark: local[4], spark://HOST:7077, yarn, ... Default: this machine.",
+    ),
+]
+reaching_options = handing("settings", EngineSettings, [_memory_option, _spill_option, *_reaching_options])
 
 engine_options = handing(
     "settings",
@@ -243,17 +257,7 @@ engine_options = handing(
         ),
         _memory_option,
         _spill_option,
-        click.option(
-            "--password-file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="File whose first line is the password for the database.",
-        ),
-        click.option(
-            "--spark-master",
-            metavar="URL",
-            help="With --engine spark: local[4], spark://HOST:7077, yarn, ... Default: this machine.",
-        ),
+        *_reaching_options,
     ],
 )
 

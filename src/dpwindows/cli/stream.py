@@ -16,9 +16,9 @@ from dpwindows.cli.options import (
     ledger_options,
     ledger_options_saying,
     planned_options_with_draws,
+    reaching_options,
     refuse_inputs,
     save_spent,
-    spill_options,
     stack,
     step_option,
     zone_option,
@@ -42,6 +42,11 @@ _WITHOUT_LEDGER = (
 _stream_ledger_options = ledger_options_saying(
     "Where the stream's ledger is now, if it has moved. Nothing more is spent."
 )
+_ITEMS = {
+    "folder": "in the folder beside the state",
+    "spark": "in a folder that Spark writes",
+    "postgresql": "in a PostgreSQL database",
+}
 _STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
 _copy_option = click.option(
     "--copy-to",
@@ -75,6 +80,12 @@ def stream() -> None:
 @click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
 @plan_option
 @planned_options_with_draws
+@click.option(
+    "--items-at",
+    metavar="PLACE",
+    help="Where the items are kept: a folder that Spark writes, such as s3a://bucket/items, or tables of a database, "
+    "postgresql://user@host/database#prefix. Default: the folder STATE-items.",
+)
 @ledger_options
 @_copy_option
 @json_option
@@ -88,6 +99,7 @@ def create(
     step: str,
     time_zone: str,
     horizon: int | None,
+    items_at: str | None,
     asked: Asked,
     plan_file: Path | None,
     as_json: bool,
@@ -121,6 +133,7 @@ def create(
         time_zone=time_zone,
         ledger=ledger,
         copy_to=copy_to,
+        items_at=items_at,
     ).close()
     promise = planned.describe()["guarantee"]
     if as_json:
@@ -172,7 +185,7 @@ def create(
     help="Close at most N steps at once; TIME may be mistyped.",
 )
 @click.option("--allow-future", is_flag=True, help="Close steps that end later than now, too; TIME may be mistyped.")
-@spill_options
+@reaching_options
 @_stream_ledger_options
 @_copy_option
 @_output_options
@@ -194,8 +207,9 @@ def advance(
 
     EVENTS holds the events of these steps: a Parquet, CSV or JSON Lines file, a glob, a directory of such files, a
     DuckDB or SQLite database, or a Delta or Iceberg table, read by the columns and the layout that STATE was
-    created with. A log that goes on after TIME can be handed over whole with --later ignore. The same TIME again,
-    with the same EVENTS or none, returns the stored release.
+    created with; where STATE keeps its items elsewhere, what is read there. A log that goes on after TIME can be
+    handed over whole with --later ignore. The same TIME again, with the same EVENTS or none, returns the stored
+    release.
     """
     from dpwindows.stream.stream import Stream
 
@@ -286,6 +300,7 @@ def _describe(opened: Stream, console: Console) -> None:
         f"Stream    {about['state_id']}",
         f"Ledger    {ledger}",
         f"Reads     {columns}",
+        f"Items     {_ITEMS[about['items_at']]}",
         f"Releases  {asked}",
         f"Steps     {timeline['step']} from {timeline['start']}{zone}, "
         + ("without end" if horizon is None else f"{horizon:,} in all"),

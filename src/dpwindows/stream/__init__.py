@@ -2,7 +2,9 @@
 
 - `stream`: all of it together, `dpwindows.Stream`;
 - `given_events`, `calls`, `limits`, `remarks`: the events of one call, where they are counted, what is said of them;
-- `recencies`, `parts`: what is kept of every item, in parts that are written once; as Parquet files in a folder;
+- `recencies`: what is kept of every item, in parts that are written once, and the queries that keep it;
+- `place`, `places`: what is asked of a place for parts, and how it is named and opened; `parts`, `spark_parts` and
+  `database_parts` are the folder beside the state, a folder that Spark writes, and tables of PostgreSQL;
 - `engine`: DuckDB, which reads and joins, and keeps nothing;
 - `step_counts`, `mechanism`: the exact counts that follow, and exact counts in, released rows out;
 - `closing`: one step, all of it at once;

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.plan.description import library_versions
 from dpwindows.stream import records
-from dpwindows.stream.engine import Engine
-from dpwindows.stream.given_events import NOTHING, Handed, sql_type_of
+from dpwindows.stream.given_events import NOTHING, Handed
 from dpwindows.stream.mechanism import Mechanism
-from dpwindows.stream.parts import LocalParts
+from dpwindows.stream.place import Place
 from dpwindows.stream.recencies import Recencies, Shape
 from dpwindows.stream.records import Call, ClosedStep, Position
 from dpwindows.stream.step_counts import Change, StepCounts, oldest_at
@@ -36,7 +35,7 @@ def progress_at(position: Position, mechanism: Mechanism) -> tuple[StepCounts, M
 
 def close_step(
     state: StateFile,
-    engine: Engine,
+    place: Place,
     mechanism: Mechanism,
     before: Position,
     *,
@@ -51,7 +50,7 @@ def close_step(
 
     Args:
         state: the state.
-        engine: where the events are, in the temporary table `handed`.
+        place: where the events are, in the relation `handed`, and the items.
         mechanism: the stream's.
         before: the position that the step goes on from.
         ends: the end of the step, as a boundary value.
@@ -63,11 +62,11 @@ def close_step(
     """
     step, token = before.step + 1, secrets.token_hex(records.TOKEN_BYTES)
     counts, memory = progress_at(before, mechanism)
-    occurrences = _occurrences(mechanism, step, call, handed)
+    occurrences = _occurrences(place.handed, mechanism, step, call, handed)
     kind = before.kind if before.kind is not None or occurrences is None else handed.kind
     parts, changes, kept = before.parts, list[Change](), None
     if kind is not None:
-        kept = _recencies(state, engine, mechanism, sql_type_of(kind))
+        kept = _recencies(place, mechanism, kind)
         part = None if occurrences is None else kept.write(before.parts, step, token, occurrences)
         if part is not None:
             parts, changes = (*before.parts, part), kept.changes(part, oldest_at(step, mechanism.reach))
@@ -86,14 +85,14 @@ def close_step(
         kept.settle(tuple(part for part in parts if part not in before.parts))
     records.close(state, before, after, closed, rows)
     if kept is not None:
-        kept.drop(parts)
+        kept.drop(parts, step)
     return after
 
 
-def _recencies(state: StateFile, engine: Engine, mechanism: Mechanism, item_type: str) -> Recencies:
+def _recencies(place: Place, mechanism: Mechanism, kind: str) -> Recencies:
     rule = mechanism.rule
     shape = Shape(
-        item_type,
+        place.item_type(kind),
         mechanism.grouping,
         mechanism.thresholds,
         mechanism.reach,
@@ -101,11 +100,12 @@ def _recencies(state: StateFile, engine: Engine, mechanism: Mechanism, item_type
         rule.max_occurrences,
         rule.max_runs,
         mechanism.series,
+        place.dialect,
     )
-    return LocalParts(state.path, state.folder, engine, shape)
+    return Recencies(place, shape)
 
 
-def _occurrences(mechanism: Mechanism, step: int, call: Call, handed: Handed) -> str | None:
+def _occurrences(relation: str, mechanism: Mechanism, step: int, call: Call, handed: Handed) -> str | None:
     """The query of a step's items, late ones among them where this is the step they are moved to; None without any."""
     moved = call.moved != NOTHING and step == call.first
     if not moved and step not in handed.fingerprints:
@@ -119,4 +119,4 @@ def _occurrences(mechanism: Mechanism, step: int, call: Call, handed: Handed) ->
     total = "1" if mechanism.rule.distinct_steps else "total" if once else "sum(total)"
     # An item has one row a step, in each group.
     within, together = f"step {'<=' if moved else '='} {step}", "" if once else f" GROUP BY {keys}"
-    return f"SELECT {kept}, {total} AS total FROM handed WHERE {within}{together}"
+    return f"SELECT {kept}, {total} AS total FROM {relation} WHERE {within}{together}"

@@ -4,7 +4,8 @@ A copy that is older than the ledger's position, or than what somebody saw, is n
 is part of each step. It is made when the step is on disk in the state, and is on disk itself before the ledger records
 the step, and before a row leaves: the copy may be ahead of the ledger, as a state may, by a step that nobody saw.
 
-A copy is a stream of its own, without the mark: first the parts that it lacks, then the state in one piece, by SQLite's
+A copy is a stream of its own, without the mark: first the parts that it lacks (where they lie beside the state: those
+elsewhere are the place's to keep), then the state in one piece, by SQLite's
 own backup, under a name that it gets when it is whole; then what it no longer names is removed. So whenever copying
 ends, the copy is that of this step or the one before, each with its parts.
 
@@ -54,7 +55,7 @@ def copy_state(
         with closing(StateFile(target)) if target.exists() else nullcontext() as there:
             behind = there is None or _is_behind(there, creation, position, token_at)
             if behind:
-                _write_parts(state, position, items_folder(target))
+                _write_parts(state, creation, position, items_folder(target))
             # Names too that another process gave, and did not live to see on disk.
             sync_folder(items_folder(target))
             if behind:
@@ -93,10 +94,10 @@ def _is_behind(there: StateFile, creation: Creation, position: Position, token_a
     return step < position.step
 
 
-def _write_parts(state: StateFile, position: Position, folder: Path) -> None:
+def _write_parts(state: StateFile, creation: Creation, position: Position, folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     require_private(folder, "folder of a stream's items")
-    for part in position.parts:
+    for part in position.parts if creation.items_at is None else ():
         # What has its name is whole: names are random, and given last.
         if not (folder / part.name).exists():
             fill = partial(shutil.copyfile, state.folder / part.name)

@@ -11,15 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.duckdb import EventRelation, open_events, progress_bar
+from dpwindows.count.dialects.duckdb import DIALECT
+from dpwindows.count.engines.duckdb import open_events, progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.groups import span_of
-from dpwindows.count.query.dialect import quote_text
+from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_text
 from dpwindows.errors import InputError
 from dpwindows.stream.engine import Engine
 
@@ -28,7 +30,7 @@ NOTHING = "0" * 32
 
 _MODULUS = 1 << 128
 # Counts in one row, and of one item in one step, are told apart up to here.
-_MOST = 1 << 62
+MOST = 1 << 62
 _SIGNED = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger")
 _TEXTS = ("varchar", "enum")
 
@@ -47,6 +49,22 @@ def kind_of(type_id: str, type_name: str) -> str:
 def sql_type_of(kind: str) -> str:
     """The SQL type that items of a kind are kept as."""
     return "BIGINT" if kind == "integer" else "VARCHAR"
+
+
+def kind_elsewhere(column: Column, columns: EventColumns) -> str:
+    """The kind of a column where items are kept in another engine; text is kept there as its bytes.
+
+    Raises:
+        InputError: items of its type are not kept there.
+    """
+    if columns.item_type is not None or column.kind is Kind.INTEGER:
+        return "integer"
+    if column.kind in (Kind.TEXT, Kind.NULL):
+        return "text"
+    raise InputError(
+        f"{columns.title('item')} is of type {column.type_name}, and a stream keeps items elsewhere as text or as "
+        "integers of 64 bits: make it one of these, in a view for example"
+    )
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,7 @@ def hand_over(
         EngineError: the engine failed while reading.
     """
     keys = ["item"] if columns.grouping is None else ["cell", "item"]
-    with open_events(source, columns, timeline, cap=_MOST, table=table, settings=settings, later=later) as events:
+    with open_events(source, columns, timeline, cap=MOST, table=table, settings=settings, later=later) as events:
         reader = events.connection
         reader.execute("SET TimeZone = 'UTC'")
         item_type = reader.sql(events.sql).types[0]
@@ -106,27 +124,35 @@ def hand_over(
         # Read and grouped before it leaves that engine, so that whatever is wrong with the events shows there.
         with progress_bar(reader, "reading events", shown=settings.progress):
             span = None if columns.grouping is None else span_of(timeline, later=later)
-            reader.execute(_grouped_sql(events, kind, span))
+            item = "hex(item)" if kind == "BLOB" else f"CAST(item AS {sql_type_of(kind)})"
+            grouped = grouped_sql(DIALECT, events.sql, item, weighted=events.weighted, span=span)
+            reader.execute(f"CREATE TEMP TABLE grouped AS {grouped}")
         with engine.guarded() as connection:
             _lay_out(connection, reader.table("grouped").to_arrow_reader(), keys)
     with engine.guarded() as connection:
         fingerprints = _fingerprints(connection, key, " || ':' || ".join(keys))
-    if fingerprints and known not in (None, kind):
-        raise InputError(
-            f"the items of this stream are of type {known}, as in its first events, and the column {columns.item!r} is "
-            f"now of type {kind}: write it as it was"
-        )
+    if fingerprints:
+        require_kind(kind, known, columns)
     return Handed(kind if fingerprints else None, fingerprints)
 
 
-def _grouped_sql(events: EventRelation, kind: str, span: int | None) -> str:
-    """The rows of `handed`; with groups, steps are places in cells of `span` (`places_sql`)."""
-    total = f"CAST(least(sum(count), {_MOST}) AS BIGINT)" if events.weighted else "count(*)"
-    item = "hex(item)" if kind == "BLOB" else f"CAST(item AS {sql_type_of(kind)})"
-    cell, place = (f"CAST(step {sign} {span} AS INTEGER)" for sign in ("//", "%"))
-    place = "step" if span is None else f"{cell} AS cell, {place} AS step"
-    rows = f"SELECT item, step, {total} AS total FROM ({events.sql}) GROUP BY item, step"
-    return f"CREATE TEMP TABLE grouped AS SELECT {item} AS item, {place}, total FROM ({rows})"
+def grouped_sql(dialect: Dialect, events: str, item: str, *, weighted: bool, span: int | None) -> str:
+    """The query of the rows of `handed`, out of (item, step, count), in any engine's SQL.
+
+    Args:
+        dialect: of the engine.
+        events: the query of the events, as `EventQueries` writes it.
+        item: the expression that items are kept as, each as another one.
+        weighted: whether events have counts.
+        span: with groups, steps are places in cells of so many (`places_sql`).
+    """
+    total = f"CAST(least(sum(CAST(count AS DECIMAL(38, 0))), {MOST}) AS BIGINT)" if weighted else "count(*)"
+    place = "step"
+    if span is not None:
+        cell, step = dialect.divide.format("step", span), dialect.remainder.format("step", span)
+        place = f"CAST({cell} AS INTEGER) AS cell, CAST({step} AS INTEGER) AS step"
+    rows = f"SELECT item, step, {total} AS total FROM ({events}) AS events GROUP BY item, step"
+    return f"SELECT {item} AS item, {place}, total FROM ({rows}) AS rows_of_steps"
 
 
 def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, keys: list[str]) -> None:
@@ -140,21 +166,51 @@ def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, 
         connection.unregister("arriving")
 
 
+def require_kind(kind: str, known: str | None, columns: EventColumns) -> None:
+    """Check that items are of the kind that they have been of so far.
+
+    Raises:
+        InputError: they are not.
+    """
+    if known not in (None, kind):
+        raise InputError(
+            f"the items of this stream are of type {known}, as in its first events, and the column {columns.item!r} is "
+            f"now of type {kind}: write it as it was"
+        )
+
+
 def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str, item: str) -> dict[int, str]:
-    """The fingerprint of each step that has rows; `item` is the SQL of an item's text.
+    """The fingerprint of each step that has rows; `item` is the SQL of an item's text."""
+    high, low = (f"CAST(CAST('0x' || substr(hash, {at}, 16) AS UBIGINT) AS HUGEINT)" for at in (1, 17))
+    query = fingerprint_sql("handed", f"sha256({text_of_row(key)} || {item})", high, low, "VARCHAR")
+    return fingerprints_of(connection.execute(query).fetchall())
+
+
+def text_of_row(key: str) -> str:
+    """The SQL of the text of a row of `handed` that is hashed, but for its cell and item.
 
     Step and total end in a mark that no number holds, so that different rows are different texts.
     """
-    halves = ", ".join(
-        f"CAST(CAST('0x' || substr(hash, {at}, 16) AS UBIGINT) AS HUGEINT) AS {name}"
-        for at, name in ((1, "high"), (17, "low"))
-    )
-    text = f"{quote_text(key)} || step || ':' || total || ':' || {item}"
-    hashes = f"SELECT step, {halves} FROM (SELECT step, sha256({text}) AS hash FROM handed)"
-    rows = connection.execute(
-        f"SELECT step, CAST(sum(high) AS VARCHAR), CAST(sum(low) AS VARCHAR) FROM ({hashes}) "
-        "GROUP BY step ORDER BY step"
-    ).fetchall()
+    return f"{quote_text(key)} || step || ':' || total || ':'"
+
+
+def fingerprint_sql(relation: str, hashed: str, high: str, low: str, text: str) -> str:
+    """The query of (step, sum of the upper halves, sum of the lower) of the hashes of rows, in any engine's SQL.
+
+    Args:
+        relation: that of `handed`.
+        hashed: the SHA-256 of a row, in 64 hexadecimal digits.
+        high: out of `hash`, the number that its first 16 digits are, of a type whose sums are exact.
+        low: the same of the next 16.
+        text: the type of text.
+    """
+    hashes = f"SELECT step, {high} AS high, {low} AS low FROM (SELECT step, {hashed} AS hash FROM {relation}) AS hashes"
+    sums = f"CAST(sum(high) AS {text}) AS high, CAST(sum(low) AS {text}) AS low"
+    return f"SELECT step, {sums} FROM ({hashes}) AS halves GROUP BY step ORDER BY step"
+
+
+def fingerprints_of(rows: Iterable[tuple[Any, ...]]) -> dict[int, str]:
+    """The fingerprint of each step, out of the rows of `fingerprint_sql`."""
     return {step: _text((int(high) << 64) + int(low)) for step, high, low in rows}
 
 

@@ -1,4 +1,4 @@
-"""Parts of recencies as Parquet files in a private folder beside the state; DuckDB is asked, and keeps nothing.
+"""A private folder beside the state: parts as Parquet files; DuckDB reads, joins and writes, and keeps nothing.
 
 A file is written once, under a name that holds its step and a random token, and never changed. (The name does not end
 in `.parquet`: whoever reads a folder of events takes no items for events.) A file counts if the manifest of the state
@@ -11,78 +11,63 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.dialects.duckdb import DIALECT
+from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import quote_text
 from dpwindows.durable import sync_file, sync_folder
 from dpwindows.errors import EngineError
 from dpwindows.stream.engine import Engine
-from dpwindows.stream.recencies import Manifest, Part, Shape
-from dpwindows.stream.step_counts import Change
+from dpwindows.stream.given_events import Handed, hand_over, sql_type_of
+from dpwindows.stream.place import Manifest, Name, Part
 from dpwindows.stream.store import damaged, disk_error
 
 _FORMAT = "FORMAT parquet, COMPRESSION snappy, USE_TMP_FILE false"
-_NAMED = re.compile(r"step=[0-9]+-token=[0-9a-f]+(-base)?\.items")
 
 
-class LocalParts:
-    """The parts of one state (`recencies.Recencies`), read and written by an engine in memory."""
+class LocalFolder:
+    """The place (`place.Place`) of a stream whose items lie beside its state."""
 
-    def __init__(self, state: Path, folder: Path, engine: Engine, shape: Shape) -> None:
-        self._state, self._folder, self._engine, self._shape = state, folder, engine, shape
+    dialect, handed, shared = DIALECT, "handed", False
+
+    def __init__(self, state: Path, folder: Path, settings: EngineSettings) -> None:
+        self._state, self._folder, self._settings = state, folder, settings
+        self._engine = Engine(state, settings)
         self._whole: set[Part] = set()
 
-    def write(self, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
-        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
-        query = self._shape.step(self._union(known), occurrences, step, once=len(known) < 2)
-        return self._written(query, step, f"step={step}-token={token}.items")
+    def item_type(self, kind: str) -> str:
+        """As `Place` says."""
+        return sql_type_of(kind)
 
-    def changes(self, part: Part, oldest: int) -> list[Change]:
-        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
-        query = self._shape.changes(self._read(part), oldest)
-        with self._engine.guarded() as connection:
-            return [Change(*row) for row in connection.execute(query).fetchall()]
+    def hand_over(
+        self,
+        source: object,
+        columns: EventColumns,
+        timeline: Timeline,
+        key: str,
+        known: str | None,
+        *,
+        later: bool,
+        table: str | None,
+    ) -> Handed:
+        """As `Place` says."""
+        given = self._engine, source, columns, timeline, key, known
+        return hand_over(*given, later=later, table=table, settings=self._settings)
 
-    def compact(self, parts: Manifest, step: int, token: str) -> Manifest:
-        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
-        oldest = self._shape.oldest_after(step)
-        if not self._shape.stays:
-            parts = tuple(part for part in parts if part.step >= oldest)
-        if not self._shape.is_due(parts, step):
-            return parts
-        others = self._union(parts[1:]) if len(parts) > 1 else None
-        query = self._shape.compacted(self._read(parts[0]), others, oldest)
-        base = self._written(query, max(part.step for part in parts), f"step={step}-token={token}-base.items")
-        return () if base is None else (base,)
-
-    def settle(self, parts: Manifest) -> None:
-        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
-        try:
-            for part in parts:
-                sync_file(self._folder / part.name)
-            if parts:
-                sync_folder(self._folder)
-        except OSError as error:
-            raise disk_error(self._state, f"{error.strerror or error} in {self._folder}") from None
-
-    def drop(self, named: Manifest) -> None:
-        """As `Recencies` says; what cannot be removed now is removed another time."""
-        names = {part.name for part in named}
-        with suppress(OSError):
-            for path in self._folder.iterdir():
-                if path.name not in names and _NAMED.fullmatch(path.name):
-                    path.unlink(missing_ok=True)
-
-    def _written(self, query: str, step: int, name: str) -> Part | None:
-        path = self._folder / name
+    def keep(self, name: Name, step: int, query: str) -> Part | None:
+        """As `Place` says."""
+        path = self._folder / str(name)
         try:
             # The engine writes into a file that only its owner may read, and would make one that others may.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             with self._engine.guarded() as connection:
                 copied = connection.execute(f"COPY ({query}) TO {quote_text(str(path))} ({_FORMAT})").fetchall()
-            part = Part(name, step, int(copied[0][0]), *_seen(path))
+            part = Part(str(name), step, int(copied[0][0]), *_seen(path))
         except (EngineError, OSError) as error:
             # A disk may be full of it.
             with suppress(OSError):
@@ -96,14 +81,8 @@ class LocalParts:
         self._whole.add(part)
         return part
 
-    def _union(self, parts: Manifest) -> str:
-        """The rows of several parts, in the columns that all parts have."""
-        names = ", ".join(self._shape.columns)
-        queries = [f"SELECT {names} FROM ({self._read(part)}) AS part" for part in parts]
-        return " UNION ALL ".join(queries) if queries else self._shape.nothing()
-
-    def _read(self, part: Part) -> str:
-        """The query of a part's rows, once its bytes are known to be those that were written."""
+    def rows(self, part: Part) -> str:
+        """As `Place` says, once its bytes are known to be those that were written."""
         path = self._folder / part.name
         if part not in self._whole:
             try:
@@ -118,6 +97,40 @@ class LocalParts:
                 raise damaged(self._state, f"{path} is not as it was written")
             self._whole.add(part)
         return f"SELECT * FROM read_parquet({quote_text(str(path))})"
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """As `Place` says."""
+        with self._engine.guarded() as connection:
+            return connection.execute(query).fetchall()
+
+    def settle(self, parts: Manifest) -> None:
+        """As `Place` says: on disk."""
+        try:
+            for part in parts:
+                sync_file(self._folder / part.name)
+            if parts:
+                sync_folder(self._folder)
+        except OSError as error:
+            raise disk_error(self._state, f"{error.strerror or error} in {self._folder}") from None
+
+    def names(self) -> Iterable[str]:
+        """As `Place` says."""
+        with suppress(OSError):
+            return [path.name for path in self._folder.iterdir()]
+        return []
+
+    def remove(self, name: str) -> None:
+        """As `Place` says."""
+        with suppress(OSError):
+            (self._folder / name).unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """As `Place` says."""
+        self._engine.forget()
+
+    def close(self) -> None:
+        """As `Place` says."""
+        self._engine.close()
 
 
 def _seen(path: Path) -> tuple[int, str]:

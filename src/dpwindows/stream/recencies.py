@@ -34,65 +34,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
 
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.count.dialects.duckdb import DIALECT
+from dpwindows.count.query.dialect import Dialect
 from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.count.query.groups import levels_sql
 from dpwindows.count.query.wanted import MOST_IN_A_ROW
+from dpwindows.errors import EngineError
+from dpwindows.stream.place import Manifest, Name, Part, Place
 from dpwindows.stream.step_counts import NONE, Change, oldest_at
 
 # Where most items stay, what is old is dropped after this many steps.
 _RARELY = 64
 # Parts are read together in every step: as many as these, or rows beyond half of the first part's, are written as one.
 _MOST_PARTS, _FEW_ROWS = 16, 100_000
-
-
-class Part(NamedTuple):
-    """One part: its name, the newest step in it, its rows, and the bytes and SHA-256 of what was written."""
-
-    name: str
-    step: int
-    rows: int
-    size: int
-    digest: str
-
-
-Manifest = tuple[Part, ...]
-
-
-class Recencies(Protocol):
-    """Where parts are kept; `parts.LocalParts` keeps them as files in a folder."""
-
-    def write(self, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
-        """Write the part of a step: items that occur in it, joined with what is known of them; None if none does.
-
-        Args:
-            known: the parts that are the recencies after the step before.
-            step: later than all in these.
-            token: random; no other attempt to close the step writes under it.
-            occurrences: the query of the columns of an item, each once, and total, at least 1. Where an item has one
-                group: of each item once, with the code of the group that it is in if it is new.
-        """
-        ...
-
-    def changes(self, part: Part, oldest: int) -> list[Change]:
-        """How recencies changed in the step of a part; those from and to steps before `oldest` as from and to 0."""
-        ...
-
-    def compact(self, parts: Manifest, step: int, token: str) -> Manifest:
-        """The parts after a step with those that no window asks for dropped, and written as one if that is due."""
-        ...
-
-    def settle(self, parts: Manifest) -> None:
-        """Return when these parts, and their names, are on disk."""
-        ...
-
-    def drop(self, named: Manifest) -> None:
-        """Remove whatever this manifest, which is on disk, does not name."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -108,6 +65,7 @@ class Shape:
         max_occurrences: how many occurrences of an item count, None for all.
         max_runs: in how many runs of each series an item counts, None for all.
         series: thresholds and lengths of the rolling counts with bounded runs; told under their numbers.
+        dialect: how the engine that runs the queries divides whole numbers.
     """
 
     item_type: str
@@ -118,6 +76,7 @@ class Shape:
     max_occurrences: int | None = None
     max_runs: int | None = None
     series: tuple[Series, ...] = ()
+    dialect: Dialect = DIALECT
 
     @property
     def keys(self) -> dict[str, str]:
@@ -198,7 +157,7 @@ class Shape:
             f"FROM ({occurrences}) AS happened LEFT JOIN ({in_groups}) AS own ON own.item = happened.item "
             "GROUP BY happened.item, total, happened.cell"
         )
-        return levels_sql(DIALECT, coded, self.grouping, "item, total")
+        return levels_sql(self.dialect, coded, self.grouping, "item, total")
 
     @staticmethod
     def _shifted(j: int, step: int) -> str:
@@ -278,3 +237,84 @@ class Shape:
         every = _RARELY if self.stays else min(max(self.reach + bool(self.series), 1), _RARELY)
         others = sum(part.rows for part in parts[1:])
         return step % every == 0 or len(parts) >= _MOST_PARTS or others > max(parts[0].rows // 2, _FEW_ROWS)
+
+
+# --- What a step asks for ---------------------------------------------------------------------------------------------
+
+
+class Recencies:
+    """The parts of one stream, in a place: a step is written, counted, settled, and dropped when it is garbage."""
+
+    def __init__(self, place: Place, shape: Shape) -> None:
+        self._place, self._shape = place, shape
+
+    def write(self, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
+        """Write the part of a step: items that occur in it, joined with what is known of them; None if none does.
+
+        Args:
+            known: the parts that are the recencies after the step before.
+            step: later than all in these.
+            token: random; no other attempt to close the step writes under it.
+            occurrences: the query of the columns of an item, each once, and total, at least 1. Where an item has one
+                group: of each item once, with the code of the group that it is in if it is new.
+
+        Raises:
+            EngineError: parts cannot be read or written, or are not as they were written.
+        """
+        query = self._shape.step(self._union(known), occurrences, step, once=len(known) < 2)
+        return self._place.keep(Name(step, token), step, query)
+
+    def changes(self, part: Part, oldest: int) -> list[Change]:
+        """How recencies changed in the step of a part; those from and to steps before `oldest` as from and to 0.
+
+        Raises:
+            EngineError: the part cannot be read, or what was counted is not all of it.
+        """
+        rows = self._place.ask(self._shape.changes(self._place.rows(part), oldest))
+        changes = [Change(*map(int, row)) for row in rows]
+        # Each item of the step has a newest occurrence.
+        counted = sum(change.items for change in changes if change.k == 1)
+        if 1 in self._shape.thresholds and counted != part.rows:
+            raise EngineError(
+                f"the engine wrote {part.rows:,} rows of step {part.step} and counted {counted:,}: nothing was "
+                "released. Run the same again"
+            )
+        return changes
+
+    def compact(self, parts: Manifest, step: int, token: str) -> Manifest:
+        """The parts after a step with those that no window asks for dropped, and written as one if that is due.
+
+        Raises:
+            EngineError: as `write`.
+        """
+        oldest = self._shape.oldest_after(step)
+        if not self._shape.stays:
+            parts = tuple(part for part in parts if part.step >= oldest)
+        if not self._shape.is_due(parts, step):
+            return parts
+        others = self._union(parts[1:]) if len(parts) > 1 else None
+        query = self._shape.compacted(self._place.rows(parts[0]), others, oldest)
+        base = self._place.keep(Name(step, token, base=True), max(part.step for part in parts), query)
+        return () if base is None else (base,)
+
+    def settle(self, parts: Manifest) -> None:
+        """Return when these parts, and their names, are on disk; raises `EngineError` where they cannot be."""
+        self._place.settle(parts)
+
+    def drop(self, named: Manifest, step: int) -> None:
+        """Remove what this manifest, which is on disk and that of `step`, does not name.
+
+        Where writers that were given up may still be at work, parts of later steps stay: they may be of a step that is
+        being closed.
+        """
+        kept = {part.name for part in named}
+        for text in self._place.names():
+            name = Name.of(text)
+            if name is not None and text not in kept and (not self._place.shared or name.step <= step):
+                self._place.remove(text)
+
+    def _union(self, parts: Manifest) -> str:
+        """The rows of several parts, in the columns that all parts have."""
+        names = ", ".join(self._shape.columns)
+        queries = [f"SELECT {names} FROM ({self._place.rows(part)}) AS part" for part in parts]
+        return " UNION ALL ".join(queries) if queries else self._shape.nothing()

@@ -42,7 +42,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
 from dpwindows.plan.description import ENDLESS, HORIZON
-from dpwindows.stream.recencies import Manifest, Part
+from dpwindows.stream.place import Manifest, Part
 from dpwindows.stream.store import StateFile, damaged, in_use
 
 # Of a step's random token.
@@ -78,6 +78,7 @@ class Creation:
         time_zone: the zone of days, weeks and months.
         ledger: path and dataset of the ledger that it was paid from, None without one.
         copy_to: where a copy of the stream is kept up to date, None for nowhere.
+        items_at: where the items lie (`places.place_text`), None for the folder beside the state.
     """
 
     state_id: str
@@ -90,7 +91,8 @@ class Creation:
     step: str | int
     time_zone: str
     ledger: tuple[str, str] | None
-    copy_to: str | None
+    copy_to: str | None = None
+    items_at: str | None = None
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -51,9 +51,9 @@ from dpwindows.stream.calls import (
     require_policies,
 )
 from dpwindows.stream.closing import close_step
-from dpwindows.stream.engine import Engine
-from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over
+from dpwindows.stream.given_events import EMPTY, NOTHING, Handed
 from dpwindows.stream.mechanism import Mechanism
+from dpwindows.stream.places import kind_of_place, open_place, place_text
 from dpwindows.stream.publishing import Gate
 from dpwindows.stream.records import Call, Creation
 from dpwindows.stream.remarks import remarks_on_steps
@@ -83,8 +83,8 @@ class Stream:
     ) -> None:
         """Use `Stream.create` or `Stream.open`."""
         self._state, self._creation, self._mechanism = state, creation, mechanism
-        self._engine, self._position = Engine(state.path, settings), records.read_position(state)
-        self._gate, self._settings = Gate(state, creation, ledger, copy_to), settings
+        self._place = open_place(state, creation.items_at, creation.state_id, settings)
+        self._position, self._gate = records.read_position(state), Gate(state, creation, ledger, copy_to)
         self.notes: tuple[str, ...] = ()
 
     @classmethod
@@ -105,6 +105,7 @@ class Stream:
         columns: Sequence[str] | None = None,
         ledger: Ledger | None = None,
         copy_to: str | Path | None = None,
+        items_at: str | Path | None = None,
         settings: EngineSettings | None = None,
     ) -> Stream:
         """Make a new stream, before any data is seen, and open it.
@@ -125,7 +126,10 @@ class Stream:
             ledger: the dataset whose total the whole budget of the stream is spent from, now.
             copy_to: a path on another disk, where a copy of the state and its folder is kept: each step is there before
                 the ledger records it and before its rows leave. The stream goes on from it if this disk is lost.
-            settings: memory limit, spill directory, threads and progress of the engine.
+            items_at: where the items are kept, by the engine that reads the events there: a folder that Spark writes,
+                or `postgresql://user@host/database#prefix`, without a password. None: a folder beside the state.
+            settings: memory limit, spill directory, threads and progress of the engine; for a place elsewhere also its
+                password file, or the address of the Spark cluster.
 
         Raises:
             InputError: an argument is not legal, or there is something at the path.
@@ -152,6 +156,7 @@ class Stream:
             time_zone=time_zone,
             ledger=None if ledger is None else (ledger.address, ledger.dataset),
             copy_to=None if copy is None else str(copy),
+            items_at=None if items_at is None else place_text(str(items_at)),
         )
         # A stream that could not be opened must not be paid for.
         Mechanism.of(creation.metadata(1))
@@ -266,7 +271,7 @@ class Stream:
                 given = tuple(closed) if empty else (*handed.steps, *([task.first] if moved != NOTHING else []))
                 notes = remarks_on_steps(closed, given, self._named, refused=gaps == "refuse")
                 self._close(task, timeline, handed, moved)
-                self._engine.forget()
+                self._place.forget()
                 self.notes = notes
             return self._gate.let_out(self._position, task.first, task.last)
 
@@ -302,7 +307,17 @@ class Stream:
         timeline = {"start": creation.start, "step": creation.step, "time_zone": creation.time_zone}
         read = [(role_name(role), name) for role, name in creation.event_columns.roles]
         own = {"state_id": creation.state_id, "horizon": creation.horizon, "timeline": timeline, "columns": read}
+        own["items_at"] = kind_of_place(creation.items_at)
         return {**creation.described, **own}
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the parts that hold the items after the last closed step; for the operator only.
+
+        Whoever reads items by hand reads these and no others: beside them lies what attempts left.
+        """
+        with self._state.turn():
+            return tuple(part.name for part in self._position.parts)
 
     @property
     def paid_from(self) -> tuple[str, str] | None:
@@ -321,7 +336,7 @@ class Stream:
 
     def close(self) -> None:
         """Close the state file; twice is once."""
-        self._engine.close()
+        self._place.close()
         self._gate.close()
         self._state.close()
 
@@ -365,11 +380,10 @@ class Stream:
 
     def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation
-        return hand_over(
-            *(self._engine, events, creation.event_columns, timeline, creation.secret, self._position.kind),
+        return self._place.hand_over(
+            *(events, creation.event_columns, timeline, creation.secret, self._position.kind),
             later=later == "refuse",
             table=table,
-            settings=self._settings,
         )
 
     def _close(self, task: Task, timeline: Timeline, handed: Handed, moved: str) -> None:
@@ -379,7 +393,7 @@ class Stream:
         call = Call(task.first, task.last, moved)
         for step in range(task.closed + 1, task.last + 1):
             self._gate.record(self._position)
-            ends, given = int(timeline.boundary_values[step]), (self._state, self._engine, self._mechanism)
+            ends, given = int(timeline.boundary_values[step]), (self._state, self._place, self._mechanism)
             self._position = close_step(*given, self._position, ends=ends, call=call, handed=handed)
 
     def _fingerprint(self, step: int) -> str:

@@ -374,6 +374,20 @@ MUTANTS = [
         "tests/stream/test_recencies.py::test_a_part_that_is_not_as_it_was_written_is_noticed",
     ),
     Mutant(
+        "Rows that a doubled task of Spark wrote are counted twice.",
+        "stream/spark_parts.py",
+        '        if went_in["rows"] != found["rows"] or (went_in["rows"] and went_in != found):\n',
+        "        if not found:\n",
+        "tests/stream/test_elsewhere.py::test_rows_that_two_tasks_wrote_are_noticed_before_they_count",
+    ),
+    Mutant(
+        "A table that somebody wrote to is counted as if it were the part that was written.",
+        "stream/database_parts.py",
+        "            if (part.rows, part.size, part.digest) != self._seen(table):\n",
+        "            if not self._seen(table):\n",
+        "tests/stream/test_elsewhere.py::test_a_part_with_the_rows_of_a_doubled_task_stops_the_stream[postgresql]",
+    ),
+    Mutant(
         "Where no lock tells, two processes close one step, each with noise of its own.",
         "stream/records.py",
         "        if moved.rowcount != 1:\n",

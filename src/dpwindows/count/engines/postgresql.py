@@ -38,7 +38,7 @@ _REASONS = {
 }
 
 
-class _PostgreSQL(SqlAlchemy):
+class Server(SqlAlchemy):
     """An executor on a connection that holds one snapshot."""
 
     def relation(self, columns: EventColumns, table: str | None) -> Relation:
@@ -77,7 +77,7 @@ class _PostgreSQL(SqlAlchemy):
 
 
 @contextmanager
-def opened(request: CountRequest, dialect: Dialect) -> Iterator[_PostgreSQL]:
+def opened(request: CountRequest, dialect: Dialect) -> Iterator[Server]:
     """The executor of a connection address without a password, or of a SQLAlchemy engine."""
     engine = engine_of(
         request.source,
@@ -87,8 +87,8 @@ def opened(request: CountRequest, dialect: Dialect) -> Iterator[_PostgreSQL]:
         spill_directory=f"{_SERVER} (temp_tablespaces)",
         threads=f"{_SERVER} (max_parallel_workers_per_gather)",
     )
-    with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
-        yield _PostgreSQL(connection, dialect)
+    with translated(lambda error: explained(error, request.columns)), _snapshot(engine) as connection:
+        yield Server(connection, dialect)
 
 
 @contextmanager
@@ -106,21 +106,23 @@ def _snapshot(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _explain(error: BaseException | None, columns: EventColumns) -> InputError | EngineError:
+def explained(error: BaseException | None, columns: EventColumns) -> InputError | EngineError:
+    """What the server says of a failure, as one of our two kinds of errors; rows that it may quote are not repeated."""
     state = str(getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or "")
     message = str(error)
     if refusal := unreadable(message, columns):
         return refusal
     if state == "42501":
         needed = "USAGE on their schema" if "for schema" in message else "SELECT on the columns read"
-        return InputError(f"the database refuses: {_first_line(message)}; the role needs {needed}")
+        return InputError(f"the database refuses: {first_line(message)}; the role needs {needed}")
     if not state and "connection option" in message:
-        return InputError(f"the connection address cannot be read: {_first_line(message)}")
+        return InputError(f"the connection address cannot be read: {first_line(message)}")
     if state[:2] in ("", "08", "28", "3D"):
-        return EngineError(f"the database cannot be reached: {_first_line(message)}")
+        return EngineError(f"the database cannot be reached: {first_line(message)}")
     reason = f": {_REASONS[state]}" if state in _REASONS else ""
     return EngineError(f"the database failed with SQLSTATE {state} ({type(error).__name__}){reason}")
 
 
-def _first_line(message: str) -> str:
+def first_line(message: str) -> str:
+    """The first line of a message that says something."""
     return next((line.strip() for line in message.splitlines() if line.strip()), "no reason given")

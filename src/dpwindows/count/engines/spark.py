@@ -64,12 +64,12 @@ def signed_counts(request: CountRequest) -> pa.Table:
     """
     columns, dialect = request.columns, dialect_named("spark")
     with (
-        _running(lambda message: malformed(message) or unreadable(message, columns)),
-        _session_for(request.source, request.settings) as session,
+        running(lambda message: malformed(message) or unreadable(message, columns)),
+        session_for(request.source, request.settings) as session,
         open_frame(session, request.source, columns, request.table) as frame,
     ):
         require_columns(columns, frame.columns, "the Spark relation")
-        with _view(session, frame) as view:
+        with view_of(session, frame) as view:
             places = {role: frame.columns.index(name) for role, name in columns.roles}
             types = {
                 role: dialect.column_of(frame.schema[place].dataType.simpleString()) for role, place in places.items()
@@ -79,7 +79,7 @@ def signed_counts(request: CountRequest) -> pa.Table:
 
 
 @contextmanager
-def _view(session: SparkSession, frame: DataFrame) -> Iterator[str]:
+def view_of(session: SparkSession, frame: DataFrame) -> Iterator[str]:
     """A name for a frame within its session, with the columns c0, c1, ... in place of names that need quoting."""
     name = f"dpwindows_{uuid4().hex}"
     frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).createTempView(name)
@@ -93,7 +93,7 @@ def _view(session: SparkSession, frame: DataFrame) -> Iterator[str]:
 
 
 @contextmanager
-def _running(refusal: Callable[[str], InputError | None]) -> Iterator[None]:
+def running(refusal: Callable[[str], InputError | None]) -> Iterator[None]:
     """Turn what Spark raises into our two kinds of errors; `refusal` knows the messages that our query fails with."""
     try:
         import pyspark
@@ -141,14 +141,14 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _session_for(source: object, settings: EngineSettings) -> Iterator[SparkSession]:
+def session_for(source: object, settings: EngineSettings) -> Iterator[SparkSession]:
     """The session of a source. Raises `InputError` where settings are given that a running session cannot take."""
     from pyspark.sql import SparkSession
 
     settings.refuse(
         "spark", password_file="the credentials of a cluster and its files are in Spark's own configuration"
     )
-    session = _existing(source) or SparkSession.getActiveSession()
+    session = session_of(source) or SparkSession.getActiveSession()
     if session is not None:
         why = "a Spark session is running already, and its own configuration holds"
         settings.refuse("spark", memory_limit=why, spill_directory=why, threads=why, spark_master=why)
@@ -164,7 +164,7 @@ def _session_for(source: object, settings: EngineSettings) -> Iterator[SparkSess
             session.stop()
 
 
-def _existing(source: object) -> SparkSession | None:
+def session_of(source: object) -> SparkSession | None:
     """The session that a Spark object is or belongs to."""
     if hasattr(source, "sparkSession"):
         return source.sparkSession  # type: ignore[no-any-return]

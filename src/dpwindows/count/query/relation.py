@@ -281,10 +281,29 @@ def counting_sql(
             f"the engine {dialect.name} counts no rows that stand for several occurrences, for it has no window frames "
             f"of numbers: leave --count out, and write a row for each occurrence, in a view for example"
         )
-    chosen = ", ".join(f"{dialect.exact(role, names[role], types[role])} AS {role}" for role in names)
-    writer = EventQueries(dialect, columns, request.timeline, cap=wanted.cap)
-    events = writer.events([(f"SELECT {chosen} FROM {relation}", types)])
+    events = events_sql(dialect, columns, request.timeline, relation, names, types, cap=wanted.cap)
     return wanted.sql(Occurrences(f"({events})", columns.count is not None), dialect)
+
+
+def events_sql(
+    dialect: Dialect,
+    columns: EventColumns,
+    timeline: Timeline,
+    relation: str,
+    names: Mapping[str, str],
+    types: Mapping[str, Column],
+    *,
+    cap: int,
+    later: bool = False,
+) -> str:
+    """The query for (item, step, count) of one relation, as `EventQueries.events` writes it; text items as bytes say.
+
+    Raises:
+        InputError: a column's type does not serve.
+    """
+    chosen = ", ".join(f"{dialect.exact(role, names[role], types[role])} AS {role}" for role in names)
+    writer = EventQueries(dialect, columns, timeline, cap=cap, later=later)
+    return writer.events([(f"SELECT {chosen} FROM {relation}", types)])
 
 
 def unreadable(message: str, columns: EventColumns, place: Place | None = None) -> InputError | None:

@@ -8,7 +8,6 @@ Open Scope Z_scope.
 (** What a number counts for in a norm: its absolute value, or its square. *)
 Inductive norm := L1 | L2_squared.
 Definition size (p : norm) (v : Z) : Z := match p with L1 => Z.abs v | L2_squared => v * v end.
-Definition power (p : norm) (w : Z) : Z := size p w.
 
 (** ** A matrix, row by row, and changes on intervals *)
 
@@ -46,12 +45,6 @@ Proof.
   induction row as [|one row more]; intros known [|i] hi; cbn [length] in hi; try lia; cbn [sums_from nth];
     try (cbn [sum]; lia).
   rewrite more by lia. rewrite (sum_front i). cbn [nth]. lia.
-Qed.
-Lemma sums_from_last : forall row known, List.last (sums_from known row) 0 = known + sum (length row) (fun j => nth j row 0).
-Proof.
-  intros row known. rewrite <- sums_from_nth by lia. revert known.
-  induction row as [|one row more]; intros known; [reflexivity|].
-  cbn [sums_from length nth]. rewrite <- more. destruct row; reflexivity.
 Qed.
 
 Lemma differences_nth : forall p sums later top i, (i < length sums)%nat ->

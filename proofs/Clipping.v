@@ -9,9 +9,6 @@ Definition clip (low high value : Z) : Z := Z.max low (Z.min high value).
 Theorem clipping_moves_nothing_apart : forall low high x y, Z.abs (clip low high x - clip low high y) <= Z.abs (x - y).
 Proof. unfold clip. lia. Qed.
 
-Theorem clipping_stays_within : forall low high x, low <= high -> low <= clip low high x <= high.
-Proof. unfold clip. lia. Qed.
-
 (** So neither norm of a change grows when every value is clipped, each to limits of its own. *)
 Theorem clipping_norms : forall places (low high x y : nat -> Z),
   sum places (fun i => Z.abs (clip (low i) (high i) (x i) - clip (low i) (high i) (y i))) <=

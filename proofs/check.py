@@ -98,8 +98,9 @@ def coqc(folder: Path, name: str) -> str:
     Raises:
         RefusedError: it is not accepted.
     """
-    command = ["coqc", "-q", "-Q", str(folder), "DPWindows", str(folder / f"{name}.v")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # It leaves caches where it runs.
+    command = ["coqc", "-q", "-Q", ".", "DPWindows", f"{name}.v"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RefusedError(f"{name}.v is refused:\n{(done.stdout + done.stderr)[-2000:]}")
     return done.stdout
@@ -157,7 +158,10 @@ def _theory(one: dict[str, Any], arrays: dict[str, Any], unit: str, steps: int) 
     bound, thresholds = int(one["sensitivity"]["bound"]), one["thresholds"]
     match one["shape"], kind, unit:
         case "series", "rolling", "event" if thresholds == [1] and norm:
-            lengths, theorem = f"(seq 0 {int(length) + 1})", f"rolling_event_checked {norm} matrix {steps} {length} bound"
+            lengths, theorem = (
+                f"(seq 0 {int(length) + 1})",
+                f"rolling_event_checked {norm} matrix {steps} {length} bound",
+            )
         case "series", "cumulative", "item-add-remove" if len(thresholds) == 1 and norm:
             lengths, theorem = f"[{steps}%nat]", f"cumulative_presence_checked {norm} matrix {steps} bound"
         case "crossed counters", "any", "item-add-remove" if norm == "L2_squared":
@@ -186,7 +190,8 @@ def _crossed(arrays: dict[str, Any], steps: int, thresholds: Sequence[int], boun
             f"Definition end_weights := {_row(arrays[f'end_weights_{steps}_{steps}'])}.",
             f"Definition thresholds := [{'; '.join(map(str, thresholds))}]%nat.",
             f"Definition bound := {bound}.",
-            f"Theorem accepted : crossed_within taps start_weights end_weights {steps} (length thresholds) bound = true.",
+            f"Theorem accepted : crossed_within taps start_weights end_weights {steps} (length thresholds) bound"
+            " = true.",
             "Proof. vm_cast_no_check (eq_refl true). Qed.",
             f"Definition certified := crossed_checked taps start_weights end_weights {steps} thresholds bound"
             " ltac:(repeat constructor) accepted.",
@@ -213,7 +218,7 @@ def _gaps(arrays: dict[str, Any], bound: int) -> str:
 
 
 def gap_potentials(taps: list[int], weights: list[int], offset: int) -> list[int]:
-    """The most that gaps cost in T+1, T, ..., 0 steps. Nobody has to trust it: Rocq only accepts a table that is one."""
+    """The most that gaps cost in T+1, T, ..., 0 steps. Nobody has to trust it: Rocq checks every entry."""
     steps = len(weights)
     padded = np.array((taps + [0] * steps)[:steps], dtype=object)
     sums, by_length = np.cumsum(padded), np.array(weights, dtype=object)
@@ -234,7 +239,11 @@ def _row(values: Iterable[Any]) -> str:
 
 
 def _whole(lines: list[str]) -> str:
-    head = ["From Coq Require Import List ZArith.", "From DPWindows Require Import Lines Checks.", "Import ListNotations."]
+    head = [
+        "From Coq Require Import List ZArith.",
+        "From DPWindows Require Import Lines Checks.",
+        "Import ListNotations.",
+    ]
     return "\n".join([*head, "Open Scope Z_scope.", *lines, "Print Assumptions certified."]) + "\n"
 
 

@@ -156,6 +156,8 @@ def _theory(one: dict[str, Any], arrays: dict[str, Any], unit: str, steps: int) 
     norm = {"L1": "L1", "squared L2": "L2_squared"}.get(one["sensitivity"]["norm"])
     kind, _, length = one["window"].partition(":")
     bound, thresholds = int(one["sensitivity"]["bound"]), one["thresholds"]
+    if min(thresholds) < 1:
+        return None  # occurrences: an item may change a count of them by more than 1, and no theorem is about that
     match one["shape"], kind, unit:
         case "series", "rolling", "event" if thresholds == [1] and norm:
             lengths, theorem = (

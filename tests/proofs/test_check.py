@@ -119,6 +119,17 @@ def test_what_has_no_checker_is_said_to_be_unchecked(core: Path, tmp_path: Path)
     assert "NOT CHECKED" in line
 
 
+def test_occurrences_are_not_taken_for_items(tmp_path: Path) -> None:
+    """One item may add several to a cumulative count of occurrences, and the theorem is about 0 and 1."""
+    path = export(tmp_path, dw.Cumulative(), dw.ItemAddRemove(), 1)
+    assert [one.theory is None for one in claims(path)] == [False]
+
+    def of_occurrences(arrays: Changed, one: Changed) -> None:
+        one["thresholds"] = [-1]
+
+    assert [one.theory for one in claims(altered(path, of_occurrences))] == [None]
+
+
 def test_every_lemma_that_is_named_is_proved() -> None:
     """A proof's machine-checked core is among the theorems whose axioms are looked at."""
     for proof, lemmas in CORES.items():

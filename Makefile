@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo docs examples test test-lowest test-newest simulate search fuzz coverage mutate trusted-lines lint format bench lock clean
+.PHONY: help setup servers rocq proofs demo docs examples test test-lowest test-newest simulate search fuzz coverage mutate trusted-lines lint format bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ coverage: $(READY) ## branch coverage of the files that a release is trusted for
 
 mutate: $(READY) ## change the trusted files in every small way, and see that their tests notice
 	$(BIN)/python -m tests.mutants.automatic $(ARGS)
+
+proofs: $(READY) rocq ## check the machine-readable proofs, and with them the integers of the README's releases
+	$(BIN)/python proofs/check.py $(ARGS)
 
 trusted-lines: $(READY) ## the trusted lines behind the release of the README (ARGS=--gains: what each strategy gains)
 	$(BIN)/python benchmarks/trusted_lines.py $(ARGS)
@@ -123,6 +126,17 @@ servers:
 	echo "the tests need PostgreSQL 14 or newer (initdb and pg_ctl), a Java runtime, version 17 or newer (java, or" \
 		"JAVA_HOME), a C compiler (cc) and Chromium; missing here:" $$missing". On Debian and Ubuntu these are the" \
 		"packages postgresql, openjdk-17-jre-headless, gcc, libc6-dev and chromium" >&2; exit 1
+
+# Rocq 8.16 or newer, under its earlier name: what checks the proofs.
+rocq:
+	@command -v coqc >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then as_root=; else as_root=sudo; fi; \
+	if command -v apt-get >/dev/null && { [ -z "$$as_root" ] || command -v sudo >/dev/null; }; then \
+		echo "the proofs need what is missing here: installing coq"; \
+		$$as_root apt-get update -qq; \
+		$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends coq >/dev/null && exit 0; \
+	fi; \
+	echo "the proofs need Rocq 8.16 or newer (coqc). On Debian and Ubuntu it is the package coq" >&2; exit 1
 
 # The locks are whole. Where pyproject.toml overrides what a library asks for, pip would refuse them. What is loaded is
 # compiled then: most of what is installed never is.

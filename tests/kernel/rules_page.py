@@ -9,6 +9,7 @@ from typing import Any
 import dpwindows.kernel.measure
 import dpwindows.strategies.paper  # noqa: F401  (both together import every bound)
 from dpwindows.kernel.rules import PROOFS, RULES, Rule
+from dpwindows.report.machine_checked import CORES
 
 PAGE = Path(__file__).parents[2] / "docs" / "proofs.md"
 UNITS = {"EventLevel": "event", "ItemPerPeriod": "item-per:L", "ItemLevel": "item", "ItemAddRemove": "item-add-remove"}
@@ -30,11 +31,16 @@ def written(page: str) -> str:
 
 
 def _proofs() -> str:
-    rows = ["| proof | what it bounds | where |", "| --- | --- | --- |"]
+    rows = ["| proof | what it bounds | where | machine-checked core |", "| --- | --- | --- | --- |"]
     for name, bound in sorted(PROOFS.items()):
         path = bound.__module__.replace(".", "/")
-        rows.append(f"| `{name}` | {_first_sentence(bound)} | [`{bound.__name__}`](../src/{path}.py) |")
+        rows.append(f"| `{name}` | {_first_sentence(bound)} | [`{bound.__name__}`](../src/{path}.py) | {_core(name)} |")
     return "\n".join(rows) + "\n"
+
+
+def _core(proof: str) -> str:
+    lemmas = [lemma.split(".") for lemma in CORES.get(proof, ())]
+    return ", ".join(f"[`{theorem}`](../proofs/{theory}.v)" for theory, theorem in lemmas)
 
 
 def _first_sentence(bound: Callable[..., Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpwindows.errors import percent
+from dpwindows.report.machine_checked import core
 from dpwindows.report.words import confidence_of, each, figures_of, measure_text, plain
 
 Metadata = Mapping[str, Any]
@@ -132,4 +133,5 @@ def mechanism(row: Metadata) -> str:
         f"{row['window']}{each(row.get('groups') or {})} by {row['strategy']}{together} with "
         f"{noise['law']} noise of scale {plain(noise['scale'])} at {sensitivity['norm']} sensitivity "
         f"{plain(sensitivity['value'])} ({noise['unit']}), proof {sensitivity['proof']} in {sensitivity['proved_in']}"
+        f"{core(sensitivity['proof'])}"
     )

@@ -1,0 +1,143 @@
+"""The theories that Rocq reads, and its checkers: what does not hold of the integers that are applied is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpwindows as dw
+from dpwindows.kernel.rules import PROOFS
+from dpwindows.plan.export import export_plan
+from dpwindows.report.machine_checked import CORES
+from proofs.check import HERE, THEOREMS, RefusedError, check, claims, compile_core, coqc, require_no_axioms
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("rocq")]
+STEPS = 40
+Changed = dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("coqc") is None:
+        pytest.skip("coqc is not installed: `make proofs` installs it")
+    folder = tmp_path_factory.mktemp("core")
+    assert compile_core(folder) == sum(map(len, THEOREMS.values()))
+    return folder
+
+
+def export(folder: Path, window: dw.WindowFamily, unit: dw.Unit, *thresholds: int) -> Path:
+    timeline = dw.Timeline("2024-01-01", "2024-02-10", step="1d")
+    plan = dw.Plan([window.at_least(*thresholds)], timeline=timeline, unit=unit, budget=dw.ApproxDP(1.0, 1e-6))
+    (folder / "plan.npz").write_bytes(export_plan(plan))
+    return folder / "plan.npz"
+
+
+def altered(path: Path, change: Callable[[Changed, Changed], None]) -> Path:
+    """An export with its arrays and what is said of its one measurement changed."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    description = json.loads(str(arrays.pop("description")))
+    change(arrays, description["measurements"][0])
+    np.savez(path.with_name("altered.npz"), description=np.array(json.dumps(description)), **arrays)
+    return path.with_name("altered.npz")
+
+
+def with_bound(to: int) -> Callable[[Changed, Changed], None]:
+    def change(arrays: Changed, one: Changed) -> None:
+        one["sensitivity"]["bound"] = str(to)
+
+    return change
+
+
+CASES = {
+    "gaps": (dw.AnyWindow(), dw.ItemAddRemove(), (1,), "windows in gaps", "0/weights"),
+    "crossed": (dw.AnyWindow(), dw.ItemAddRemove(), (1, 3), "crossed counters", "0/taps"),
+    "event": (dw.Rolling(7), dw.EventLevel(), (1,), "series", "0/matrix"),
+    "cumulative": (dw.Cumulative(), dw.ItemAddRemove(), (1,), "series", "0/matrix"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_bound_is_accepted_and_a_lowered_one_or_a_larger_integer_is_refused(
+    name: str, core: Path, tmp_path: Path
+) -> None:
+    window, unit, thresholds, shape, applied = CASES[name]
+    path = export(tmp_path, window, unit, *thresholds)
+    said: Changed = {}
+    altered(path, lambda _, one: said.update(one))
+    assert said["shape"] == shape
+    (line,) = check(path, core)
+    assert "the bound holds" in line
+
+    # The least bound that is accepted is what the integers cost; for an event that is found by listing all intervals.
+    least = int(said["sensitivity"]["bound"])
+    if isinstance(window, dw.Rolling):
+        least = worst_event(path, window.length, said["sensitivity"]["norm"])
+    assert list(check(altered(path, with_bound(least)), core))
+    with pytest.raises(RefusedError, match="refused"):
+        list(check(altered(path, with_bound(least - 1)), core))
+
+    def larger(arrays: Changed, one: Changed) -> None:
+        arrays[applied] = arrays[applied].copy()
+        arrays[applied].flat[0] *= 3
+
+    with pytest.raises(RefusedError, match="refused"):
+        list(check(altered(path, larger), core))
+
+
+def worst_event(path: Path, length: int, norm: str) -> int:
+    """The most that an interval of at most W places moves, by listing them."""
+    with np.load(path) as file:
+        matrix = file["0/matrix"].astype(object)
+    sums = np.concatenate([np.zeros((len(matrix), 1), dtype=object), np.cumsum(matrix, axis=1)], axis=1)
+    moved = (
+        sums[:, upto] - sums[:, begin]
+        for begin in range(STEPS)
+        for upto in range(begin, min(begin + length, STEPS) + 1)
+    )
+    return max(int((abs(one) if norm == "L1" else one * one).sum()) for one in moved)
+
+
+def test_an_axiom_is_refused(core: Path) -> None:
+    (core / "Assumed.v").write_text("Axiom magic : False.\nPrint Assumptions magic.\n")
+    with pytest.raises(RefusedError, match="axioms"):
+        require_no_axioms(coqc(core, "Assumed"), 1)
+    with pytest.raises(RefusedError, match="axioms"):
+        require_no_axioms("", 1)
+
+
+def test_what_has_no_checker_is_said_to_be_unchecked(core: Path, tmp_path: Path) -> None:
+    path = export(tmp_path, dw.Rolling(7), dw.ItemAddRemove(), 1)
+    assert [one.theory for one in claims(path)] == [None]
+    (line,) = check(path, core)
+    assert "NOT CHECKED" in line
+
+
+def test_occurrences_are_not_taken_for_items(tmp_path: Path) -> None:
+    """One item may add several to a cumulative count of occurrences, and the theorem is about 0 and 1."""
+    path = export(tmp_path, dw.Cumulative(), dw.ItemAddRemove(), 1)
+    assert [one.theory is None for one in claims(path)] == [False]
+
+    def of_occurrences(arrays: Changed, one: Changed) -> None:
+        one["thresholds"] = [-1]
+
+    assert [one.theory for one in claims(altered(path, of_occurrences))] == [None]
+
+
+def test_every_lemma_that_is_named_is_proved() -> None:
+    """A proof's machine-checked core is among the theorems whose axioms are looked at."""
+    for proof, lemmas in CORES.items():
+        assert proof in PROOFS
+        for lemma in lemmas:
+            theory, _, theorem = lemma.partition(".")
+            assert theorem in THEOREMS[theory]
+
+
+def test_the_theories_are_short() -> None:
+    assert sum(len(path.read_text().splitlines()) for path in HERE.glob("*.v")) <= 1200

@@ -47,8 +47,8 @@ def plan_of(
 
 def new_stream(path: Path, plan: dw.StreamPlan, **options: Any) -> Stream:
     """A stream of steps of ten integers from 0, of columns who, at and times."""
-    given: dict[str, Any] = {"item": "who", "time": "at", "count": "times", "start": 0, "step": STEP, "settings": SETTINGS}
-    return Stream.create(path, plan, **(given | options))
+    given: dict[str, Any] = {"item": "who", "time": "at", "count": "times", "start": 0, "step": STEP}
+    return Stream.create(path, plan, **(given | {"settings": SETTINGS} | options))
 
 
 def started(path: Path, **options: Any) -> dw.Release:

@@ -1,65 +1,66 @@
 r"""Independent discrete noise, drawn exactly and many numbers at a time, from the random bits of the operating system.
 
-Two laws on the integers, `P(x) ~ w(|x|)` with `w(m) = e^(-phi(m))`, for a scale s that is exactly the fraction that its
-floating-point number is:
+Two laws on the integers, `P(x) ~ w(|x|)` with `w(m) = e^(-phi(m))`. The scale s is the fraction that its floating-point
+number is exactly:
 
 - *discrete Gaussian*: `phi(m) = m^2 / (2 s^2)`;
 - *discrete Laplace*: `phi(m) = m / s`.
 
-**How a number is drawn.** Cut the integers m >= 0 into blocks: block 0 is {0}, and block i >= 1 has the B = 2^k integers
-from `f_i = (i-1) B + 1` to `iB`. Give them the weights `c_0 = 1` and `c_i = 2 B w(f_i)`, with the sum Z and the
-cumulative shares `C_i = (c_0 + ... + c_i) / Z`. From two numbers U, V, uniform on [0, 1), and a place 0 <= j < B and a
-sign, all independent and uniform:
+**How a number is drawn.** Cut the integers m >= 0 into blocks: block 0 is {0}, and block i >= 1 has the B = 2^k
+integers from `f_i = (i-1) B + 1` to `i B`. Give them the weights `c_0 = 1` and `c_i = 2 B w(f_i)`, with the sum Z and
+the cumulative shares `C_i = (c_0 + ... + c_i) / Z`. Draw independently U and V, uniform on [0, 1), a place 0 <= j < B
+and a sign. Then
 
-1. the block is the i with `C_(i-1) <= U < C_i` (`C_(-1) = 0`);
-2. x = 0 if i = 0; otherwise m = f_i + j, and x = m or -m by the sign;
-3. x is accepted if i = 0 or `V < w(m) / w(f_i)`, which is at most 1 as w falls; if not, all four are drawn anew.
+1. the block is the i with `C_(i-1) <= U < C_i`, where `C_(-1) = 0`;
+2. x = 0 if i = 0; otherwise x is `f_i + j`, or less than zero by the sign;
+3. x is accepted if i = 0 or `V < w(|x|) / w(f_i)`, which is at most 1 as w falls. If not, all four are drawn anew.
 
-**The law is exact.** *Proof.* One attempt gives x = 0 with the probability `1/Z`. It gives an x of absolute value m >= 1,
-which is in one block and has one sign, with `(c_i / Z) (1/B) (1/2) w(m)/w(f_i) = w(m)/Z`. So what is accepted has
-probabilities in the ratio of w. Attempts are independent, and each is accepted with the same positive probability, so
-one of them is with probability one. QED. That is so for every k: a caller's count chooses it, for speed alone.
+**The law is exact.** *Proof.* One attempt gives x = 0 with probability `1/Z`. An x with |x| = m >= 1 is in one block,
+at one place, and has one sign: an attempt gives it with probability `(c_i / Z) (1/B) (1/2) w(m) / w(f_i) = w(m) / Z`.
+So what is accepted has probabilities in the ratio of w. Attempts are independent and all accepted with the same
+positive probability, so with probability one there is an end. QED. This holds for every k, which is chosen for speed
+alone.
 
-**No probability is rounded.** U and V are endless strings of fair bits, read as far as they are needed: after p bits with
-the value u it is known that `u <= 2^p U < u + 1`. A probability P is known by an interval, `L <= 2^p P <= H`. So
+**No probability is rounded.** U and V are endless strings of fair bits that are read as far as needed. After p bits,
+with the value u, it is known that `u <= 2^p U < u + 1`. Of a probability P an interval is known, `L <= 2^p P <= H`. So
 
     u + 1 <= L  proves  U < P,        u >= H  proves  U >= P,
 
-and if neither holds, more bits are read *of the same string*, and the interval is made narrower (`_Uniform`, `_accepts`,
-`_block`). What is decided is a function of the whole strings, the one of (1) to (3), so the law is as proved. U equals
-one of the countably many C_i, or V its probability, with probability zero; otherwise the intervals of growing precision
-leave it in the end, so the decision comes with probability one.
+and if neither holds, more bits *of the same string* are read, and the interval is worked out anew for them (`_block`,
+`_accepts`). What comes out is the function of the whole strings that (1) to (3) say, so its law is the one proved. With
+probability zero U is one of the countably many C_i, or V its probability; otherwise narrower and narrower intervals
+leave it out in the end, so with probability one every comparison is decided.
 
-**The intervals hold.** All are made in ball arithmetic (Arb), each ball of which holds the true value whatever the
-precision. Balls for the weights follow by `c_(i+1) = c_i q_i` with `q_i = w(f_(i+1)) / w(f_i)`, and `q_(i+1) = q_i d` with
-`d = e^-(phi(f_(i+1) + B) - 2 phi(f_(i+1)) + phi(f_(i+1) - B))`, which is `e^(-B^2 / s^2)` or 1 at every i. *The tail of Z:* d <= 1,
-so q falls, and blocks from i on weigh at most `c_i (1 + q_i + q_i^2 + ...) = c_i / (1 - q_i)`. A table ends where that is
-at most 2^-p, and its Z is a ball around the sum so far and all up to this much more. Blocks beyond a table are reached
-with more bits of U, in the table for these.
+**The intervals hold.** They are made in ball arithmetic (Arb): each ball holds the true value, at whatever precision.
+With `q_i = w(f_(i+1)) / w(f_i)` the weights are `c_(i+1) = c_i q_i`. The second difference of phi over B is the same
+everywhere, `B^2 / s^2` or 0, so `q_(i+1) = q_i d` with one d <= 1. *The tail of Z:* q < 1 does not grow, so all blocks
+from i on together weigh at most `c_i (1 + q_i + q_i^2 + ...) = c_i / (1 - q_i)`, and at least 0. A table for p bits
+ends where this is at most 2^-p, and its Z is a ball around the sum so far with nothing and with all of it added. Blocks
+beyond a table are reached as U is read on, in the tables for more bits.
 
-**Many at a time.** The first 64 bits of U and V, and 64 for sign and place, are drawn for all numbers at once. `decide`
-looks the block up by a binary search, of which nothing is taken on trust: it is the block if u is at least `H_(i-1)` and
-less than `L_i`. There every x is accepted whose V is below the first element of the *next* block over the first of this,
-`q_i <= w(m) / w(f_i)`. (Where B = 1, the only element is accepted always.) What is decided so is what (1) to (3) say. A
-number of which this says nothing goes on by itself, from the same bits and at its own place (`finish`): that it was not
-decided at once changes neither its value nor any other. Nothing is ever rejected here, so what is drawn anew is drawn
-there, all of it.
+**Many at a time.** Of each number the first 64 bits of U and of V are drawn at once, and 64 for the sign and the place.
+`decide` looks for the block by a binary search, and trusts it in nothing: it is block i if u is at least `H_(i-1)` and
+less than `L_i`. It accepts x if V is below `q_i`, which is at most `w(m) / w(f_i)` for every m of the block; where B =
+1 the only one is accepted always. So what it decides is what (1) to (3) say of these bits. Of which it can say nothing,
+`finish` goes on from the same bits, and puts the number at its own place: being late changes neither it nor another.
+What is rejected is so there, and all of it drawn anew.
 
-**Nothing wraps.** Numbers are made in 64 bits only while every one in the table is below 2^62; at larger scales each
-is drawn in Python's integers. What is beyond +-(2^63 - 1) is returned as that, which `measure.add_noise` is made for.
+**Nothing wraps.** Numbers are made in 64 bits only where all in the table are below 2^62; at larger scales each is
+drawn in Python's integers. A number beyond +-(2^63 - 1) is returned as this, which `measure.add_noise` is made for.
 
-No caller can hand over bits or a seed: `draw` reads those of the operating system, `os.urandom`. How long it takes
-depends on what is drawn, as with every exact sampler by rejection.
+No caller can hand over bits or a seed: `sampler` reads those of the operating system (`os.urandom`), which has no state
+in this process that a fork could copy. How long a draw takes depends on what is drawn, as with any rejection.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import flint
 import numpy as np
@@ -68,37 +69,41 @@ from numpy.typing import NDArray
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, ball_of
 
 Words = NDArray[np.uint64]
+# So many bytes of fair bits.
 Source = Callable[[int], bytes]
 
 # Bits of a word, those that balls have beyond the bits read, and the most that a number of a table may have.
 _WORD, _PRECISION, _MOST_BITS = 64, 64, 62
 _ALL = (1 << _WORD) - 1
 _FURTHEST = (1 << 63) - 1
-# Blocks in a scale are between two to the power of this and twice as many: more are dearer to tabulate, and leave less.
-_FINEST = 8
+# A scale has at most between two to the power of this and twice as many blocks: more are dearer to tabulate, and leave
+# fewer numbers to be drawn one by one. Tables of the Laplace law are longer, for its tail is.
+_FINEST = {GAUSSIAN: 8, LAPLACE: 7}
 
 
-def draw(law: Law, scale: float, count: int) -> NDArray[np.int64]:
-    """Independent noise of exactly this law, shape (count,), saturated at +-(2^63 - 1).
+def sampler(law: Law, scale: float, count: int) -> Callable[[int], NDArray[np.int64]]:
+    """A function that draws as many numbers as it is asked for, independent and exactly of this law.
+
+    They are of the shape (numbers,), and saturated at +-(2^63 - 1).
 
     Args:
         law: `GAUSSIAN` or `LAPLACE`.
         scale: s, in lattice units.
-        count: how many numbers.
+        count: about how many numbers will be asked for. It changes how fast they come, and not their law.
 
     Raises:
         ValueError: the law is none of the two, or the scale is not positive and finite.
     """
-    return blocks_for(law, scale, count).draw(os.urandom, count)
+    return partial(_blocks_for(law, scale, count).draw, os.urandom)
 
 
-def blocks_for(law: Law, scale: float, count: int) -> Blocks:
-    """The law cut into blocks as it is best for so many numbers."""
-    if law not in (GAUSSIAN, LAPLACE) or not 0 < scale < float("inf"):
-        raise ValueError(f"noise is drawn of a discrete Gaussian or Laplace law with a finite scale > 0, not {law}, {scale}")
+def _blocks_for(law: Law, scale: float, count: int) -> Blocks:
+    """The law, cut into blocks as it is best for so many numbers."""
+    if law not in _FINEST or not 0 < scale < math.inf:
+        raise ValueError(f"independent noise is discrete Gaussian or Laplace of a finite scale > 0, not {law}, {scale}")
     exact = Fraction(scale)
-    in_a_scale = min(max(count.bit_length() // 2 - 1, 0), _FINEST)
-    return Blocks(law, exact, max(0, (exact.numerator // exact.denominator).bit_length() - 1 - in_a_scale))
+    in_a_scale = min(max(count.bit_length() // 2 - 1, 0), _FINEST[law])
+    return Blocks(law, exact, max(0, int(exact).bit_length() - 1 - in_a_scale))
 
 
 class _Uniform:
@@ -157,7 +162,7 @@ class Blocks:
         return np.where(place & 1, -size, size), sure
 
     def finish(self, source: Source, u: int, v: int, place: int) -> int:
-        """The number whose first attempt begins with these bits of U and V, its place and sign; read on where needed."""
+        """The number whose first attempt begins with these bits of U and V, and has this place and sign."""
         while True:
             block = self._block(_Uniform(u, _WORD), source)
             first = (block - 1 << self.log_length) + 1
@@ -186,39 +191,44 @@ class Blocks:
         """Whether `V < w(size) / w(first)`."""
         while True:
             with flint.ctx.workprec(uniform.bits + _PRECISION):
-                chance = (-self.rise(first, size)).exp() * flint.arb(2) ** uniform.bits
+                chance = _exp(-self.rise(first, size)) * flint.arb(2) ** uniform.bits
                 if flint.arb(uniform.value + 1) <= chance:
                     return True
                 if flint.arb(uniform.value) >= chance:
                     return False
             uniform.read_on(source)
 
-    def rise(self, one: int, other: int) -> flint.arb:
-        """`phi(other) - phi(one)`, as a ball."""
-        return ball_of((self._phi(other) - self._phi(one)))
+    def rise(self, one: int, other: int) -> Fraction:
+        """`phi(other) - phi(one)`."""
+        return self._phi(other) - self._phi(one)
 
     def _phi(self, size: int) -> Fraction:
         return (size / self.scale) ** 2 / 2 if self.law == GAUSSIAN else size / self.scale
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _table(blocks: Blocks, bits: int) -> _Table:
-    length, unit = 1 << blocks.log_length, 1 << bits
+    length = 1 << blocks.log_length
+    rise, next_rise = blocks.rise(1, length + 1), blocks.rise(length + 1, 2 * length + 1)
     with flint.ctx.workprec(bits + _PRECISION):
-        weight = 2 * length * (-blocks.rise(0, 1)).exp()
-        falls = (-blocks.rise(1, length + 1)).exp()
-        faster = (-(blocks.rise(length + 1, 2 * length + 1) - blocks.rise(1, length + 1))).exp()
+        unit = flint.arb(2) ** bits
+        weight, falls, faster = 2 * length * _exp(-blocks.rise(0, 1)), _exp(-rise), _exp(rise - next_rise)
         # Block 0 has one number, which is accepted always.
-        sums, kept = [flint.arb(1)], [unit]
+        sums, kept = [flint.arb(1)], [1 << bits]
         while not (beyond := weight / (1 - falls)) * unit <= 1:
             sums.append(sums[-1] + weight)
-            kept.append(unit if length == 1 else _floor(falls * unit))
+            kept.append(_floor(unit * (1 if length == 1 else falls)))
             weight, falls = weight * falls, falls * faster
-        shares = [unit * one / (sums[-1] + flint.arb(0).union(beyond)) for one in sums]
-        return _Table(tuple(map(_floor, shares)), tuple(-_floor(-share) for share in shares), tuple(kept))
+        share = unit / (sums[-1] + flint.arb(0).union(beyond))
+        shares = [one * share for one in sums]
+        return _Table(tuple(map(_floor, shares)), tuple(-_floor(-one) for one in shares), tuple(kept))
 
 
-@lru_cache(maxsize=32)
+def _exp(exponent: Fraction) -> flint.arb:
+    return ball_of(exponent).exp()
+
+
+@lru_cache(maxsize=16)
 def _words(blocks: Blocks) -> Words | None:
     """The table as words, shape (3, blocks): `L_i`, `H_(i-1)`, and what V is below in all that is accepted at once.
 

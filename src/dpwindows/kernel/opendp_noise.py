@@ -1,0 +1,44 @@
+"""The same two laws drawn by OpenDP, one number at a time, for whoever wants its name on a release.
+
+Its discrete samplers are exact too (Canonne, Kamath, Steinke 2020, arXiv 2004.00010), and saturate at the ends of the
+64-bit range. Their random bytes come from OpenSSL's generator, which the operating system seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.accounting import GAUSSIAN, Law
+
+
+def is_installed() -> bool:
+    """Whether the package is there, which comes with `pip install 'dpwindows[opendp]'`."""
+    return find_spec("opendp") is not None
+
+
+def sampler(law: Law, scale: float, count: int) -> Callable[[int], NDArray[np.int64]]:
+    """A function that draws as many numbers as it is asked for, up to `count`, as the mechanism on zeros."""
+    # One array for all: OpenDP keeps what it is given until Python looks for cycles, and copies lists for long.
+    mechanism, zeros = _mechanism(law, scale), np.zeros(count, dtype=np.int64)
+    return lambda size: np.array(mechanism(zeros[:size]), dtype=np.int64)
+
+
+@cache
+def _mechanism(law: Law, scale: float) -> Any:
+    # Imported where it is: its prelude loads other libraries too.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
+    if law == GAUSSIAN:
+        return make_gaussian(domain, l2_distance(T="i64"), scale=scale)
+    return make_laplace(domain, l1_distance(T="i64"), scale=scale)

@@ -7,7 +7,7 @@ Its discrete samplers are exact too (Canonne, Kamath, Steinke 2020, arXiv 2004.0
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,10 +23,15 @@ def is_installed() -> bool:
 
 
 def sampler(law: Law, scale: float, count: int) -> Callable[[int], NDArray[np.int64]]:
-    """A function that draws as many numbers as it is asked for, up to `count`, as the mechanism on zeros."""
-    # One array for all: OpenDP keeps what it is given until Python looks for cycles, and copies lists for long.
-    mechanism, zeros = _mechanism(law, scale), np.zeros(count, dtype=np.int64)
-    return lambda size: np.array(mechanism(zeros[:size]), dtype=np.int64)
+    """A function that draws as many numbers as it is asked for, as the mechanism on zeros."""
+    mechanism = _mechanism(law, scale)
+    return lambda size: np.array(mechanism(_zeros(size)), dtype=np.int64)
+
+
+@lru_cache(maxsize=2)
+def _zeros(size: int) -> NDArray[np.int64]:
+    # One array again and again: OpenDP keeps what it is given until Python looks for cycles, and copies lists for long.
+    return np.zeros(size, dtype=np.int64)
 
 
 @cache

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -146,7 +146,7 @@ def test_the_law_by_every_string_of_bits(law: Law, scale: float, k: int, monkeyp
     begins: dict[int, int] = {}
     for place in places:
         # V begins with nothing but zeros: what is proposed is accepted.
-        found, unknown = _outcomes(lambda source, at=place: blocks.finish(source, source(1)[0], 0, at), 2)
+        found, unknown = _outcomes(lambda source: blocks.finish(source, source(1)[0], 0, place), 2)  # noqa: B023
         assert sum(found.values()) + unknown == 1
         assert unknown < 1e-3
         for x, chance in found.items():
@@ -160,9 +160,8 @@ def test_the_law_by_every_string_of_bits(law: Law, scale: float, k: int, monkeyp
     for block, place in itertools.product(begins, places):
         size = 0 if block == 0 else (block - 1 << k) + 1 + (place >> 1)
         x = -size if place & 1 else size
-        found, unknown = _outcomes(
-            lambda source, at=(begins[block], place): blocks.finish(source, at[0], source(1)[0], at[1]), 2
-        )
+        begin = begins[block]
+        found, unknown = _outcomes(lambda source: blocks.finish(source, begin, source(1)[0], place), 2)  # noqa: B023
         assert set(found) <= {x, "rejected"}
         # Against the weight of 0, which is proposed as often as it should be and always accepted.
         share, error = proposed[x] * found[x] / proposed[0], (loose[x] + loose[0] + unknown) / proposed[0]
@@ -326,13 +325,19 @@ def test_scales_and_laws_that_are_none_are_refused(scale: float) -> None:
 def test_any_count_may_be_drawn_whatever_was_said() -> None:
     for said, count in itertools.product((0, 1, 10**7), (0, 1, 1000)):
         drawn = noise.sampler(LAPLACE, 1000.0, said)(count)
-        assert (drawn.shape, drawn.dtype) == ((count,), np.int64)
+        assert drawn.shape == (count,)
+        assert drawn.dtype == np.int64
 
 
 def test_bits_are_those_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     system = os.urandom
-    monkeypatch.setattr(os, "urandom", lambda size: read.append(size) or system(size))
+
+    def reading(size: int) -> bytes:
+        read.append(size)
+        return system(size)
+
+    monkeypatch.setattr(os, "urandom", reading)
     for scale, count in ((3.0, 100), (2.0**60, 7)):
         read.clear()
         noise.sampler(GAUSSIAN, scale, count)(count)
@@ -401,10 +406,7 @@ def test_draws_that_depend_on_each_other_or_favour_a_place_do_not_pass(law: Law)
     assert fits(law, 1000.0, same_size)["sizes"] < RARE
     even = np.where(np.arange(DRAWS) % 30, drawn, drawn & ~1)
     assert fits(law, 1000.0, even)["modulo 2"] < RARE
-    # Places of blocks taken alike, and nothing rejected: 256 blocks in a scale, and a number at the end of its block.
-    flat = Blocks(law, Fraction(1000), 8)
-    at = np.minimum(
-        np.searchsorted(noise._words(flat)[0], np.random.default_rng(0).integers(0, ALL, DRAWS, np.uint64), "right"), 30
-    )  # type: ignore[index]
-    sizes = np.where(at, (at - 1 << 8) + 1 + np.random.default_rng(1).integers(0, 256, DRAWS), 0)
-    assert places_chance(law, 1000.0, sizes, 256) < RARE
+    # Rejections left out: 30 numbers in a scale to a block, and every place of a block as likely as another.
+    places, flat = np.random.default_rng(0).integers(0, 256, DRAWS), abs(drawn)
+    flat[flat > 0] = (flat[flat > 0] - 1) // 256 * 256 + 1 + places[flat > 0]
+    assert places_chance(law, 1000.0, flat, 256) < RARE

@@ -192,6 +192,13 @@ privacy_options = stack(
             help="The error strategies are chosen by: typical or largest.",
         ),
         click.option(
+            "--noise",
+            type=click.Choice(["exact", "opendp"]),
+            default="exact",
+            show_default=True,
+            help="What draws independent noise: the sampler of dpwindows, or that of OpenDP, of the same laws.",
+        ),
+        click.option(
             "--weights",
             metavar="W,W,...",
             help="Relative importance of the windows, in the order asked. Default: all alike.",

@@ -198,6 +198,16 @@ def measure_step(
     ]
 
 
+def require_sampler(by: Sampler) -> None:
+    """Refuse a sampler that is not there, before anything is read or spent.
+
+    Raises:
+        InputError: it comes with a package that is not installed.
+    """
+    if by == OPENDP:
+        opendp_noise.require_installed()
+
+
 def _require_step(made: Measurement, step: int, encoded: dict[int, NDArray[Any]]) -> None:
     """Refuse a step that a measurement is not charged for, and other numbers than it measures at the step."""
     design = made.design

@@ -14,12 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, Law
 
 
-def is_installed() -> bool:
-    """Whether the package is there, which comes with `pip install 'dpwindows[opendp]'`."""
-    return find_spec("opendp") is not None
+def require_installed() -> None:
+    """Refuse to go on without OpenDP.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    if find_spec("opendp") is None:
+        raise InputError(
+            "noise is asked for from OpenDP, which is not installed: pip install 'dpwindows[opendp]', or ask for "
+            "noise=exact"
+        )
 
 
 def sampler(law: Law, scale: float, count: int) -> Callable[[int], NDArray[np.int64]]:

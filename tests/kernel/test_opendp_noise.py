@@ -1,4 +1,4 @@
-"""OpenDP's samplers as the reference of the kernel's own: the same laws. (What else holds of both: `test_measure.py`.)"""
+"""OpenDP's samplers as the reference of the kernel's own: of the same laws. `test_measure.py` has what holds of both."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ from dpwindows.ask.privacy import (
 )
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
 from dpwindows.kernel import measure as kernel
+from dpwindows.kernel import opendp_noise
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate
@@ -537,6 +538,24 @@ def test_nothing_is_kept_of_a_draw_but_the_noise(by: Sampler, monkeypatch: pytes
         tracemalloc.stop()
         gc.enable()
     assert held < 1.8 * noise.nbytes
+
+
+@pytest.mark.parametrize("by", ["seeded", "opendp"])
+def test_a_sampler_that_is_not_there_is_refused_before_any_noise_is_drawn(
+    by: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A regression: noise of a whole vector was drawn before the next measurement found no sampler for its own."""
+
+    def refuse(*arguments: Any, **named: Any) -> Any:
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(opendp_noise, "find_spec", lambda name: None)
+    monkeypatch.setattr(kernel, "draw_noise", refuse)
+    made, budget = scaled(direct(8, (1,), LAPLACE), PureDP(1.0)), PureDP(1.0)
+    with pytest.raises(ValueError, match=r"no sampler is called 'seeded'|dpwindows\[opendp\]"):
+        measure([made], budget, zeros(8), by=by)
+    with pytest.raises(ValueError, match=r"no sampler is called 'seeded'|dpwindows\[opendp\]"):
+        measure_step([made], budget, 1, [{1: np.zeros(1, dtype=np.int64)}], by=by)
 
 
 # --- The noise itself -------------------------------------------------------------------------------------------------

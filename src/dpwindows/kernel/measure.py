@@ -123,6 +123,7 @@ def measure(
         BudgetExceededError: the costs cannot be proved within the budget; nothing was measured.
         ValueError: the designs protect different units, are for another horizon, other groups or another rule of
             counting than the answers, or were bounded for another noise law than they are given.
+            Or the sampler is not there.
     """
     problems = [measurement.design.problem for measurement in measurements]
     if len({problem.unit for problem in problems}) != 1:
@@ -132,6 +133,7 @@ def measure(
     if any(problem.rule != getattr(answers, "rule", EVERY_OCCURRENCE) for problem in problems):
         raise ValueError("the answers count other occurrences of an item than the measurements are for")
     _require_paid(measurements, budget, admitted)
+    require_sampler(by)
     # All that can fail is done before any noise is drawn.
     exact = [_encode_all(measurement, answers) for measurement in measurements]
     return [
@@ -187,6 +189,7 @@ def measure_step(
     if any(made.law in JOINT for made in measurements):
         raise ValueError("noise that is drawn for a whole vector at once was asked for step by step")
     _require_paid(measurements, budget)
+    require_sampler(by)
     for made, encoded in zip(measurements, exact, strict=True):
         _require_step(made, step, encoded)
     return [
@@ -202,8 +205,11 @@ def require_sampler(by: Sampler) -> None:
     """Refuse a sampler that is not there, before anything is read or spent.
 
     Raises:
+        ValueError: there is none of this name.
         InputError: it comes with a package that is not installed.
     """
+    if by not in _SAMPLERS:
+        raise ValueError(f"no sampler is called {by!r}: {', '.join(_SAMPLERS)}")
     if by == OPENDP:
         opendp_noise.require_installed()
 

@@ -199,4 +199,11 @@ MUTANTS = [
         "_blocks_for(law, scale, count).draw, __import__('random').randbytes)",
         f"{NOISE}test_bits_are_those_of_the_operating_system",
     ),
+    Mutant(
+        "That a sampler is not there is found once the noise of other measurements is drawn.",
+        "kernel/measure.py",
+        "    require_sampler(by)\n    # All that can fail",
+        "    # All that can fail",
+        "tests/kernel/test_measure.py::test_a_sampler_that_is_not_there_is_refused_before_any_noise_is_drawn[seeded]",
+    ),
 ]

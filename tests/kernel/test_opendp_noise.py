@@ -1,4 +1,4 @@
-"""OpenDP's samplers as the reference of the kernel's own: of the same laws. `test_measure.py` has what holds of both."""
+"""OpenDP's samplers as the reference of the kernel's own: the same laws. What holds of both is in `test_measure.py`."""
 
 from __future__ import annotations
 

@@ -60,13 +60,13 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, ball_of
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 
 Words = NDArray[np.uint64]
 # So many bytes of fair bits.
@@ -198,12 +198,19 @@ class Blocks:
                     return False
             uniform.read_on(source)
 
-    def rise(self, one: int, other: int) -> Fraction:
+    def rise(self, one: int, other: int) -> flint.fmpq:
         """`phi(other) - phi(one)`."""
-        return self._phi(other) - self._phi(one)
+        return self._rate * (other**self._power - one**self._power)
 
-    def _phi(self, size: int) -> Fraction:
-        return (size / self.scale) ** 2 / 2 if self.law == GAUSSIAN else size / self.scale
+    @property
+    def _power(self) -> int:
+        return 2 if self.law == GAUSSIAN else 1
+
+    @cached_property
+    def _rate(self) -> flint.fmpq:
+        """`phi(1)`."""
+        rate = 1 / (self._power * self.scale**self._power)
+        return flint.fmpq(rate.numerator, rate.denominator)
 
 
 @lru_cache(maxsize=16)
@@ -224,8 +231,8 @@ def _table(blocks: Blocks, bits: int) -> _Table:
         return _Table(tuple(map(_floor, shares)), tuple(-_floor(-one) for one in shares), tuple(kept))
 
 
-def _exp(exponent: Fraction) -> flint.arb:
-    return ball_of(exponent).exp()
+def _exp(exponent: flint.fmpq) -> flint.arb:
+    return flint.arb(exponent).exp()
 
 
 @lru_cache(maxsize=16)

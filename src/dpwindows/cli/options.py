@@ -215,7 +215,7 @@ privacy_options = stack(
 _max_draws_option = number_option(
     "--max-draws",
     MAX_DRAWS,
-    "Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
+    "Refuse what would draw more noise values than this, before any data is read. A million takes about a second.",
 )
 
 counts_options = handing("asked", AskedCounts, [query_options, group_options])

@@ -235,7 +235,7 @@ class Planned(PlanValues, ABC):
     @property
     def workload(self) -> Workload:
         """How many numbers one release has, how many noise values it draws, and about what that takes."""
-        return plan_workload(self.every_allotment)
+        return replace(plan_workload(self.every_allotment), noise=self.noise)
 
     @property
     def notes(self) -> tuple[str, ...]:

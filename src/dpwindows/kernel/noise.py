@@ -200,7 +200,8 @@ class Blocks:
 
     def rise(self, one: int, other: int) -> flint.fmpq:
         """`phi(other) - phi(one)`."""
-        return self._rate * (other**self._power - one**self._power)
+        further: int = other**self._power - one**self._power
+        return further * self._rate
 
     @property
     def _power(self) -> int:

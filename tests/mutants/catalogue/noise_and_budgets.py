@@ -202,7 +202,7 @@ MUTANTS = [
         "A second call repeats the noise of the first: the difference of two releases has none.",
         "kernel/measure.py",
         "def draw_noise(",
-        "@cache\ndef draw_noise(",
+        "@__import__('functools').cache\ndef draw_noise(",
         f"{KERNEL}test_no_noise_is_used_twice",
     ),
     Mutant(

@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 # What commands load when they need it. None starts threads before it is used.
 LIBRARIES = (
-    *("duckdb", "opendp.measurements", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.optimize"),
+    *("duckdb", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.optimize"),
     *("dpwindows.cli", "dpwindows.count.engines.duckdb", "dpwindows.demo", "dpwindows.release.run"),
     *("dpwindows.report", "dpwindows.stream.stream"),
 )

@@ -26,13 +26,12 @@ _FURTHEST = 2.0**62
 def install(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
     """Draw from one generator for independent numbers, and from one for vectors, until the patch is undone."""
     rng, bits = np.random.default_rng(seed), random.Random(seed)
-    patch.setattr(kernel, "_sampler", lambda law, scale: partial(drawn, rng, law, scale))
+    patch.setitem(kernel._SAMPLERS, kernel.EXACT, lambda law, scale, count: partial(drawn, rng, law, scale))
     patch.setattr(joint_noise, "secrets", SimpleNamespace(randbits=bits.getrandbits, randbelow=bits.randrange))
 
 
-def drawn(rng: np.random.Generator, law: Law, scale: float, zeros: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Noise of `discrete Laplace` or `discrete Gaussian`, one number for each that is given."""
-    many = len(zeros)
+def drawn(rng: np.random.Generator, law: Law, scale: float, many: int) -> NDArray[np.int64]:
+    """Noise of `discrete Laplace` or `discrete Gaussian`."""
     if law != GAUSSIAN:
         # A difference of two geometric numbers, each an exponential one without its fraction.
         above, below = np.floor(np.minimum(scale * rng.standard_exponential((2, many)), _FURTHEST)).astype(np.int64)

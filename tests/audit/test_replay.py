@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -346,9 +347,9 @@ def test_a_stream_that_reuses_its_noise_is_found(monkeypatch: pytest.MonkeyPatch
     step = vars(mechanism)["measure_step"]
     known: list[Ints] = []
 
-    def cached(measurements: Any, budget: Any, number: int, exact: Any) -> Any:
+    def cached(measurements: Any, budget: Any, number: int, exact: Any, by: Any) -> Any:
         if len(known) < 1:
-            found = step(measurements, budget, number, exact)
+            found = step(measurements, budget, number, exact, by)
             known.append(found[0][1] - exact[0][1])
             return found
         return [{k: values + known[0] for k, values in one.items()} for one in exact]
@@ -402,7 +403,7 @@ def test_steps_of_a_stream_with_less_noise_than_stated_are_found(
 
     step = vars(mechanism)["measure_step"]
     vars(noise_of_an_earlier_step).pop("noise", None)
-    monkeypatch.setattr(mechanism, "measure_step", lambda *asked: wrong(step, *asked))
+    monkeypatch.setattr(mechanism, "measure_step", lambda *asked: wrong(partial(step, by=asked[-1]), *asked[:-1]))
     plan = dw.StreamPlan([Rolling(2)], horizon=6, unit=EventLevel(), budget=ZCDP(0.5))
     found = audit_replay(plan, [Pair((0, 1, 0, 0, 0, 0), (0, 1, 1, 0, 0, 0))], made_up=0)
     assert any(word in fault for fault in found.faults), found.faults

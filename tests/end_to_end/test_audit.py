@@ -157,8 +157,8 @@ def test_a_stream_is_audited_step_by_step(monkeypatch: pytest.MonkeyPatch) -> No
     assert found["black_box"] is None
     step = vars(mechanism)["measure_step"]
 
-    def halved(measurements: Any, budget: Any, number: int, exact: Any) -> Any:
-        noisy = step(measurements, budget, number, exact)
+    def halved(measurements: Any, budget: Any, number: int, exact: Any, by: Any) -> Any:
+        noisy = step(measurements, budget, number, exact, by)
         return [{k: (values + exact[i][k]) // 2 for k, values in one.items()} for i, one in enumerate(noisy)]
 
     monkeypatch.setattr(mechanism, "measure_step", halved)

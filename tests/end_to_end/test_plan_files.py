@@ -44,6 +44,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "rho": ("--window", "rolling:3", "--rho", "0.2"),
     "strategy": ("--window", "rolling:3", "--strategy", "paper"),
     "criterion": ("--window", "rolling:3", "--criterion", "max"),
+    "noise": ("--window", "rolling:3", "--noise", "opendp"),
     "weights": ("--window", "rolling:3", "--window", "any:2", "--weights", "1,3"),
     "singleton": ("--window", "rolling:3", "--singleton"),
     "confidence": ("--window", "rolling:3", "--confidence", "0.5"),

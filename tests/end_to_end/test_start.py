@@ -59,15 +59,15 @@ def test_releases_and_steps_are_made_and_read_without_pandas_and_most_of_scipy(t
     log, out, state = tmp_path / "log.csv", tmp_path / "out.csv", tmp_path / "users.state"
     log.write_text("who,at\nann,1\nbob,2\n")
     release = loaded("release", log, *COLUMNS, *ASKED, "--epsilon", "1", "--end", "4", "-o", out)
-    assert {"duckdb", "pyarrow.csv", "opendp.measurements"} <= release
-    assert not release & {"pandas.core", "scipy.signal", "scipy.stats"}
+    assert {"duckdb", "pyarrow.csv", "dpwindows.kernel.noise"} <= release
+    assert not release & {"opendp", "pandas.core", "scipy.signal", "scipy.stats"}
 
     # Intervals of sums of Laplace noise are made by special functions; those of Gaussian noise are not.
     run("stream", "create", state, *COLUMNS, *ASKED, "--rho", "0.5", "--horizon", "4").must_work()
     advance = loaded("stream", "advance", state, log, "--through", "4", "-o", tmp_path / "steps.parquet")
-    assert {"duckdb", "pyarrow.parquet", "opendp.measurements"} <= advance
+    assert {"duckdb", "pyarrow.parquet", "dpwindows.kernel.noise"} <= advance
     shown = loaded("stream", "show", state, "-o", tmp_path / "all.parquet")
     count = loaded("count", out, "0", "2")
     assert "pyarrow.csv" in count
-    slow = {"pandas.core", "scipy.linalg", "scipy.optimize", "scipy.signal", "scipy.special", "scipy.stats"}
+    slow = {"opendp", "pandas.core", "scipy.linalg", "scipy.optimize", "scipy.signal", "scipy.special", "scipy.stats"}
     assert not (advance | shown | count) & slow

@@ -51,6 +51,7 @@ _MORE = st.fixed_dictionaries(
     optional={
         "confidence": st.floats(0.5, 0.999),
         "criterion": st.sampled_from(("rms", "max")),
+        "noise": st.sampled_from(("exact", "opendp")),
         "strategy": st.just("auto"),
         "max-draws": st.integers(10**4, 10**9),
         "distinct-steps": st.booleans(),

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import gc
 import math
-import os
 import random
-import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from dpwindows.ask.privacy import (
 )
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
 from dpwindows.kernel import measure as kernel
+from dpwindows.kernel import opendp_noise
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate
@@ -50,7 +50,7 @@ from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
+from dpwindows.kernel.measure import EXACT, OPENDP, Measurement, Sampler, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper.range_tree import RangeTree
@@ -60,6 +60,7 @@ from tests.kernel.sampler_laws import draws_of_processes, law_chances, small_sca
 from tests.single_item import TableAnswers, random_square
 
 LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
+SAMPLERS: tuple[Sampler, ...] = (EXACT, OPENDP)
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 
 
@@ -161,8 +162,8 @@ def test_adding_noise_is_clipping_in_exact_integers() -> None:
 
 @pytest.mark.parametrize("saturated", [2**63 - 1, -(2**63)])
 def test_saturated_noise_does_not_reveal_the_exact_value(saturated: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A regression: OpenDP stops at the ends of the 64-bit range, and x plus a saturated z was x again."""
-    monkeypatch.setattr(kernel, "_sampler", lambda law, scale: lambda values: [saturated] * len(values))
+    """A regression: samplers stop at the ends of the 64-bit range, and x plus a saturated z was x again."""
+    monkeypatch.setitem(kernel._SAMPLERS, EXACT, lambda law, scale, count: partial(np.full, fill_value=saturated))
     released: set[int] = set()
     for count in (0, 1, 1000, 2**40, -(2**40), 2**62):
         square = np.triu(np.full((4, 4), count, dtype=np.int64))
@@ -178,9 +179,10 @@ def _filtered(steps: int) -> Design:
     return Design(problem, Series(Filter((5000, -2000, -1000))), "test")
 
 
-def test_the_saturation_of_the_sampler_is_what_the_bounds_assume() -> None:
+@pytest.mark.parametrize("by", SAMPLERS)
+def test_the_saturation_of_the_samplers_is_what_the_bounds_assume(by: Sampler) -> None:
     """At scale 2^70 a draw is at an end of the 64-bit range with probability above 0.99: one of 40 surely is."""
-    drawn = draw_noise(LAPLACE, 2.0**70, 40)
+    drawn = draw_noise(LAPLACE, 2.0**70, 40, by=by)
     ends = drawn[np.isin(drawn, [2**63 - 1, -(2**63)])]
     assert len(ends) > 0
     nothing, something = (add_noise(np.full(len(ends), count), ends) for count in (0, 12345))
@@ -521,20 +523,39 @@ def test_progress_counts_every_draw() -> None:
     assert pieces == [kernel._PIECE, 1]
 
 
-def test_nothing_is_kept_of_a_draw_but_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", SAMPLERS)
+def test_nothing_is_kept_of_a_draw_but_the_noise(by: Sampler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what is handed to OpenDP, cycles keep as much as is drawn until Python looks for them."""
     monkeypatch.setattr(kernel, "_PIECE", 1 << 10)
-    draw_noise(LAPLACE, 3.0, 1)  # what is loaded once is loaded
+    draw_noise(LAPLACE, 3.0, 40 << 10, by=by)  # what is loaded and worked out once is there
     gc.collect()
     gc.disable()
     try:
         tracemalloc.start()
-        noise = draw_noise(LAPLACE, 3.0, 40 << 10)
+        noise = draw_noise(LAPLACE, 3.0, 40 << 10, by=by)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
         gc.enable()
     assert held < 1.8 * noise.nbytes
+
+
+@pytest.mark.parametrize("by", ["seeded", "opendp"])
+def test_a_sampler_that_is_not_there_is_refused_before_any_noise_is_drawn(
+    by: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A regression: noise of a whole vector was drawn before the next measurement found no sampler for its own."""
+
+    def refuse(*arguments: Any, **named: Any) -> Any:
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(opendp_noise, "find_spec", lambda name: None)
+    monkeypatch.setattr(kernel, "draw_noise", refuse)
+    made, budget = scaled(direct(8, (1,), LAPLACE), PureDP(1.0)), PureDP(1.0)
+    with pytest.raises(ValueError, match=r"no sampler is called 'seeded'|dpwindows\[opendp\]"):
+        measure([made], budget, zeros(8), by=by)
+    with pytest.raises(ValueError, match=r"no sampler is called 'seeded'|dpwindows\[opendp\]"):
+        measure_step([made], budget, 1, [{1: np.zeros(1, dtype=np.int64)}], by=by)
 
 
 # --- The noise itself -------------------------------------------------------------------------------------------------
@@ -590,12 +611,13 @@ LAW_DRAWS, RARE = 20_000, 1e-10
 
 
 @pytest.mark.quick(3)
+@pytest.mark.parametrize("by", SAMPLERS)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", LAW_SCALES)
-def test_the_noise_has_the_discrete_law(law: Law, scale: float) -> None:
+def test_the_noise_has_the_discrete_law(law: Law, scale: float, by: Sampler) -> None:
     """By exact probabilities of ranges, of the tails and of the scale; noise of a scale 30 % off does not pass."""
     rng = np.random.default_rng(1)
-    chances = law_chances(law, scale, draw_noise(law, scale, LAW_DRAWS), rng)
+    chances = law_chances(law, scale, draw_noise(law, scale, LAW_DRAWS, by=by), rng)
     assert min(chances.values()) > RARE, chances
     for factor in (0.7, 1.3):
         wrong = made_up(law, scale * factor, LAW_DRAWS)
@@ -649,6 +671,21 @@ def test_what_two_new_processes_draw_differs(law: Law) -> None:
     assert min(law_chances(law, 2.0**24, np.stack([one, other]), np.random.default_rng(1)).values()) > RARE
 
 
+@pytest.mark.parametrize("by", SAMPLERS)
+def test_noise_is_drawn_by_the_sampler_that_is_asked_for(by: Sampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kernel._SAMPLERS, EXACT, lambda law, scale, count: partial(np.full, fill_value=1))
+    monkeypatch.setitem(kernel._SAMPLERS, OPENDP, lambda law, scale, count: partial(np.full, fill_value=2))
+    design = direct(8, (1,), GAUSSIAN)
+    made = [Measurement(design, GAUSSIAN, 1e6)]
+    (found,) = measure(made, ZCDP(1.0), zeros(8), by=by)
+    assert found[1].tolist() == [SAMPLERS.index(by) + 1] * 8
+    of_step = StepDesign(design.problem, Series(Identity()), "direct", horizon=8)
+    (found,) = measure_step([replace(made[0], design=of_step)], ZCDP(1.0), 1, [{1: np.zeros(1, np.int64)}], by)
+    assert found[1].tolist() == [SAMPLERS.index(by) + 1]
+    with pytest.raises(KeyError):
+        draw_noise(GAUSSIAN, 1.0, 1, by="another")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_the_noise_is_of_integers_and_symmetric(law: Law) -> None:
     """The count of positive values is binomial; 4,000 +- 400 misses with probability below 1e-9 in either direction."""
@@ -668,23 +705,12 @@ def test_pieces_of_long_vectors_have_their_own_noise(law: Law) -> None:
     assert not np.array_equal(drawn[-100:], drawn[-200:-100])
 
 
-def test_pieces_stand_in_their_order_whichever_is_drawn_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
-
-    def draw(zeros: list[int]) -> list[int]:
-        begun.append(len(zeros))
-        time.sleep(0.02 / len(begun))
-        return [len(zeros)] * len(zeros)
-
-    monkeypatch.setattr(kernel, "_sampler", lambda law, scale: draw)
+def test_pieces_stand_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kernel._SAMPLERS, EXACT, lambda law, scale, count: lambda size: np.full(size, size))
     monkeypatch.setattr(kernel, "_PIECE", 4)
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
     for count in (0, 3, 4, 5, 11, 12):
-        begun.clear()
-        drawn = draw_noise(GAUSSIAN, 1.0, count)
         whole, rest = divmod(count, 4)
-        assert drawn.tolist() == [4] * 4 * whole + [rest] * rest
-        assert sorted(begun, reverse=True) == [4] * whole + [rest] * bool(rest)
+        assert draw_noise(GAUSSIAN, 1.0, count).tolist() == [4] * 4 * whole + [rest] * rest
 
 
 def correlated(first: NDArray[Any], second: NDArray[Any]) -> bool:
@@ -722,14 +748,15 @@ def test_seeds_have_no_influence(law: Law) -> None:
     assert not np.array_equal(drawn[0], drawn[1])
 
 
+@pytest.mark.parametrize("by", SAMPLERS)
 @pytest.mark.parametrize("law", LAWS)
-def test_noise_is_drawn_by_opendp_alone(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_is_drawn_by_no_seedable_source(law: Law, by: Sampler, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: Any, **named: Any) -> Any:
         raise AssertionError("a seedable source of randomness was used")
 
-    draw_noise(law, SCALE, 1)  # what is loaded once is loaded
+    draw_noise(law, SCALE, 1, by=by)  # what is loaded once is loaded
     for name in ("normal", "laplace", "default_rng", "random", "standard_normal", "uniform", "exponential", "integers"):
         monkeypatch.setattr(np.random, name, refuse, raising=False)
     for name in ("random", "gauss", "normalvariate", "expovariate", "getrandbits"):
         monkeypatch.setattr(random, name, refuse)
-    assert len(draw_noise(law, SCALE, 10)) == 10
+    assert len(draw_noise(law, SCALE, 10, by=by)) == 10

@@ -26,6 +26,7 @@ ASKED: dict[str, Any] = {"unit": dw.EventLevel(), "budget": dw.PureDP(1.0), "tim
 EXAMPLES: dict[str, Any] = {
     "strategy": "paper",
     "criterion": "max",
+    "noise": "opendp",
     "weights": [1.0, 2.5],
     "singleton": True,
     "distinct_steps": True,
@@ -81,6 +82,7 @@ def plans(draw: st.DrawFn) -> dw.Plan:
         unit=unit,
         budget=draw(st.sampled_from(budgets)),
         criterion=draw(st.sampled_from(("rms", "max"))),
+        noise=draw(st.sampled_from(("exact", "opendp"))),
         weights=weights,
         confidence=draw(st.floats(0.01, 0.99)),
     )

@@ -517,6 +517,7 @@ def test_values_of_the_wrong_type_are_refused_or_do_no_harm(
         (("forecast", 0, "k"), 0, r"'forecast\[0\]\.k': expected a whole number >= 1"),
         (("timeline", "steps"), 1 << 63, r"'timeline\.steps': .*out of range|'timeline\.steps': expected"),
         (("criterion",), "mean", "'criterion': invalid"),
+        (("noise",), "seeded", "'noise': invalid"),
         (("counting",), {"distinct": True}, "'counting' leaves something out"),
         (("unit", "Promise"), "none", r"unknown key 'unit\.Promise' \(did you mean 'promise'\?\)"),
         (("more",), 1, "unknown key 'more'.*; keys are format, release_id"),

@@ -97,6 +97,7 @@ def about(**changed: Any) -> dict[str, Any]:
         "notes": [],
         "strategy": "auto",
         "criterion": "rms",
+        "noise": "exact",
         "confidence": 0.95,
         "measurements": [
             {

@@ -215,8 +215,8 @@ def _overheard(release_step: Callable[..., Any], work: _Work) -> Callable[..., A
     return release
 
 
-def _noise(law: str, scale: float, count: int, progress: Any = None, vectors: int = 1) -> np.ndarray:
-    """Noise that is drawn twice is never twice the same: in place of OpenDP's, which touches no file."""
+def _noise(law: str, scale: float, count: int, progress: Any = None, vectors: int = 1, by: str = "exact") -> np.ndarray:
+    """Noise that is drawn twice is never twice the same: in place of the sampler's, which touches no file."""
     drawn = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(24)
     return drawn.astype(np.int64) - (1 << 39)
 

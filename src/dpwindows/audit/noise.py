@@ -155,7 +155,7 @@ def _sample(
     exact = [part.apply(mechanism.read(table))[0] for part in mechanism.parts]
     drawn: list[list[Ints]] = [[] for _ in exact]
     for _ in range(calls):
-        measured = kernel.measure(plan.measurements, plan.budget, table)
+        measured = kernel.measure(plan.measurements, plan.budget, table, by=plan.noise)
         for found, noisy, known in zip(drawn, measured, exact, strict=True):
             values = np.stack([np.asarray(noisy[k]) for k in sorted(noisy)])
             found.append(np.asarray(values - known.reshape(values.shape), dtype=np.int64))

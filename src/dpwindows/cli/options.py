@@ -192,6 +192,13 @@ privacy_options = stack(
             help="The error strategies are chosen by: typical or largest.",
         ),
         click.option(
+            "--noise",
+            type=click.Choice(["exact", "opendp"]),
+            default="exact",
+            show_default=True,
+            help="What draws independent noise: the sampler of dpwindows, or that of OpenDP, of the same laws.",
+        ),
+        click.option(
             "--weights",
             metavar="W,W,...",
             help="Relative importance of the windows, in the order asked. Default: all alike.",
@@ -208,7 +215,7 @@ privacy_options = stack(
 _max_draws_option = number_option(
     "--max-draws",
     MAX_DRAWS,
-    "Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
+    "Refuse what would draw more noise values than this, before any data is read. A million takes about a second.",
 )
 
 counts_options = handing("asked", AskedCounts, [query_options, group_options])

@@ -46,7 +46,7 @@ ARGUMENTS = (
     *("password_file", "spill_directory", "time_format"),
 )
 # Arguments that messages give a value, and what is written otherwise here.
-_GIVEN = re.compile(r"(?<![\w'\"-])(at_least|exactly|totals)=(\w+)")
+_GIVEN = re.compile(r"(?<![\w'\"-])(at_least|exactly|noise|totals)=(\w+)")
 _WRITTEN = {
     "AnyWindow()": "--window any",
     "occurrences=True": "--occurrences",

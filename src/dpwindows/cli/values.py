@@ -127,6 +127,7 @@ class Asked(AskedCounts):
     rho: float | None
     strategy: str
     criterion: str
+    noise: str
     weights: str | None
     singleton: bool
     confidence: float
@@ -141,7 +142,17 @@ class Asked(AskedCounts):
         from dpwindows.ask.privacy import parse_unit
 
         plain = (
-            *("strategy", "criterion", "singleton", "confidence", "max_draws", "group_of", "max_groups", "totals"),
+            *(
+                "strategy",
+                "criterion",
+                "noise",
+                "singleton",
+                "confidence",
+                "max_draws",
+                "group_of",
+                "max_groups",
+                "totals",
+            ),
             *("distinct_steps", "max_occurrences", "max_runs", "estimate_loss"),
         )
         return {

@@ -9,8 +9,8 @@ A privacy proof of a release rests on what happens before `measure` and on what 
    `count.query.groups` decides the one that each row is counted in (`groups` says what that must hold to);
 2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`maps.integer_maps.widen`);
 3. its `sensitivity` is a proved bound computed from the same integers (`rules.certify`, by the proofs in `families`);
-4. noise is drawn on the integers, never from floating-point or seedable sources: by OpenDP's exact sampler, or for a
-   whole vector at once by that of `joint_noise`;
+4. noise is drawn on the integers, never from floating-point or seedable sources: by the exact sampler of `noise` (or
+   OpenDP's, for whoever asks for it), or for a whole vector at once by that of `joint_noise`;
 5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.
 
 What is returned is `M x + z`, within bounds that no real count of items comes near, nor one of less than 2^48
@@ -19,13 +19,11 @@ occurrences (`add_noise`). Everything done with it afterwards is post-processing
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +31,8 @@ from numpy.typing import NDArray
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import Budget
 from dpwindows.ask.windows import Answers
-from dpwindows.kernel.accounting import GAUSSIAN, JOINT, Cost, Law, certify
+from dpwindows.kernel import noise, opendp_noise
+from dpwindows.kernel.accounting import JOINT, Cost, Law, certify
 from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import Design, Shape, StepDesign
 from dpwindows.kernel.families.blocks import Blocks
@@ -49,6 +48,11 @@ from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.groups import GroupedAnswers, Groups, certify_groups
 from dpwindows.kernel.joint_noise import draw_jointly
 
+# What draws independent numbers.
+Sampler = Literal["exact", "opendp"]
+EXACT: Sampler = "exact"
+OPENDP: Sampler = "opendp"
+_SAMPLERS = {EXACT: noise.sampler, OPENDP: opendp_noise.sampler}
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
 # The shapes that answer for what they encode; the kernel measures no other unless it is told to.
@@ -98,6 +102,7 @@ def measure(
     answers: Answers | GroupedAnswers,
     progress: Callable[[int], None] = lambda drawn: None,
     admitted: tuple[type[Shape], ...] = (),
+    by: Sampler = EXACT,
 ) -> list[dict[int, NDArray[Any]]]:
     """Measure exact answers under noise: for each measurement, `M x + z` by threshold, as exact integers.
 
@@ -112,11 +117,13 @@ def measure(
         answers: the exact answers of one log, by groups if the measurements are in groups.
         progress: called with the count of noise values drawn since the last call.
         admitted: shapes beside the kernel's own that are measured; the guarantee then rests on their certificates too.
+        by: the sampler that draws independent noise.
 
     Raises:
         BudgetExceededError: the costs cannot be proved within the budget; nothing was measured.
         ValueError: the designs protect different units, are for another horizon, other groups or another rule of
             counting than the answers, or were bounded for another noise law than they are given.
+            Or the sampler is not there.
     """
     problems = [measurement.design.problem for measurement in measurements]
     if len({problem.unit for problem in problems}) != 1:
@@ -126,11 +133,12 @@ def measure(
     if any(problem.rule != getattr(answers, "rule", EVERY_OCCURRENCE) for problem in problems):
         raise ValueError("the answers count other occurrences of an item than the measurements are for")
     _require_paid(measurements, budget, admitted)
+    require_sampler(by)
     # All that can fail is done before any noise is drawn.
     exact = [_encode_all(measurement, answers) for measurement in measurements]
     return [
         {
-            k: add_noise(values, draw_noise(made.law, made.scale, len(values), progress, len(made.cells)))
+            k: add_noise(values, draw_noise(made.law, made.scale, len(values), progress, len(made.cells), by))
             for k, values in encoded.items()
         }
         for made, encoded in zip(measurements, exact, strict=True)
@@ -138,7 +146,11 @@ def measure(
 
 
 def measure_step(
-    measurements: Sequence[Measurement], budget: Budget, step: int, exact: Sequence[dict[int, NDArray[Any]]]
+    measurements: Sequence[Measurement],
+    budget: Budget,
+    step: int,
+    exact: Sequence[dict[int, NDArray[Any]]],
+    by: Sampler = EXACT,
 ) -> list[dict[int, NDArray[Any]]]:
     """One step of a stream under noise: `(M x)_t + z_t` for each measurement, by threshold, as exact integers.
 
@@ -167,6 +179,7 @@ def measure_step(
         budget: the whole budget of the stream.
         step: which step it is, from 1.
         exact: the exact integers of this step, for each measurement by threshold.
+        by: the sampler that draws independent noise.
 
     Raises:
         BudgetExceededError: the costs of the stream cannot be proved within the budget; nothing was drawn.
@@ -176,12 +189,29 @@ def measure_step(
     if any(made.law in JOINT for made in measurements):
         raise ValueError("noise that is drawn for a whole vector at once was asked for step by step")
     _require_paid(measurements, budget)
+    require_sampler(by)
     for made, encoded in zip(measurements, exact, strict=True):
         _require_step(made, step, encoded)
     return [
-        {k: add_noise(values, draw_noise(made.law, made.scale, len(values))) for k, values in encoded.items()}
+        {
+            k: add_noise(values, draw_noise(made.law, made.scale, len(values), lambda drawn: None, 1, by))
+            for k, values in encoded.items()
+        }
         for made, encoded in zip(measurements, exact, strict=True)
     ]
+
+
+def require_sampler(by: Sampler) -> None:
+    """Refuse a sampler that is not there, before anything is read or spent.
+
+    Raises:
+        ValueError: there is none of this name.
+        InputError: it comes with a package that is not installed.
+    """
+    if by not in _SAMPLERS:
+        raise ValueError(f"no sampler is called {by!r}: {', '.join(_SAMPLERS)}")
+    if by == OPENDP:
+        opendp_noise.require_installed()
 
 
 def _require_step(made: Measurement, step: int, encoded: dict[int, NDArray[Any]]) -> None:
@@ -251,52 +281,26 @@ def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def draw_noise(
-    law: Law, scale: float, count: int, progress: Callable[[int], None] = lambda drawn: None, vectors: int = 1
+    law: Law,
+    scale: float,
+    count: int,
+    progress: Callable[[int], None] = lambda drawn: None,
+    vectors: int = 1,
+    by: Sampler = EXACT,
 ) -> NDArray[np.int64]:
     """Exact discrete noise, shape (count,): independent numbers, or of a joint law `vectors` independent vectors.
 
-    Independent numbers are drawn as OpenDP's mechanism on zeros, by several threads where there are many. OpenDP takes
-    its random bytes from OpenSSL's generator, which the operating system seeds and which keeps a state for each thread.
     All noise is saturated at the ends of the 64-bit range: it must not be added to exact integers but by `add_noise`.
+    `by` is the sampler of independent numbers; those of a joint law are drawn by `joint_noise`.
     """
     if law in JOINT:
         vector = np.concatenate([draw_jointly(law, scale, count // vectors) for _ in range(vectors)])
         progress(count)
         return vector
-    sampler = _sampler(law, scale)
-    noise = np.zeros(count, dtype=np.int64)
-    # One array for all pieces: OpenDP keeps what it is given until Python looks for cycles, and copies lists for long.
-    zeros = np.zeros(min(_PIECE, count), dtype=np.int64)
-
-    def draw(first: int) -> int:
+    draw = _SAMPLERS[by](law, scale, count)
+    drawn = np.zeros(count, dtype=np.int64)
+    for first in range(0, count, _PIECE):
         size = min(_PIECE, count - first)
-        noise[first : first + size] = sampler(zeros[:size])
-        return size
-
-    for drawn in _side_by_side(draw, range(0, count, _PIECE)):
-        progress(drawn)
-    return noise
-
-
-def _side_by_side(draw: Callable[[int], int], firsts: Sequence[int]) -> Iterator[int]:
-    """Draws the pieces in parallel and returns them in order: OpenDP lets other threads run while it draws."""
-    if len(firsts) < 2:
-        yield from map(draw, firsts)
-        return
-    with ThreadPoolExecutor(min(len(firsts), os.cpu_count() or 1)) as threads:
-        yield from threads.map(draw, firsts)
-
-
-@cache
-def _sampler(law: Law, scale: float) -> Any:
-    # Imported here, for planning does not need it, and from where it is: its prelude loads other libraries too.
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian, make_laplace
-    from opendp.metrics import l1_distance, l2_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    domain = vector_domain(atom_domain(T="i64"))
-    if law == GAUSSIAN:
-        return make_gaussian(domain, l2_distance(T="i64"), scale=scale)
-    return make_laplace(domain, l1_distance(T="i64"), scale=scale)
+        drawn[first : first + size] = draw(size)
+        progress(size)
+    return drawn

@@ -12,6 +12,7 @@ from typing import Any
 from dpwindows import __version__
 from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
+from dpwindows.kernel.measure import OPENDP, Sampler
 from dpwindows.kernel.rules import PROOFS
 from dpwindows.ledger.request import asked_queries
 from dpwindows.plan.allotment import Allotment
@@ -25,7 +26,7 @@ _HANDED_OVER = (
     "The exact counts were handed over as a file: the guarantee assumes that they are those of a log by the query that "
     "dpwindows printed, which nobody but whoever ran it can know."
 )
-_VERSIONED = ("opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
+_VERSIONED = ("duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
 def describe(plan: Planned, *, handed_over: bool = False) -> dict[str, Any]:
@@ -55,11 +56,12 @@ def describe(plan: Planned, *, handed_over: bool = False) -> dict[str, Any]:
         "notes": list(plan.notes),
         "strategy": plan.strategy,
         "criterion": plan.criterion,
+        "noise": plan.noise,
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment, plan) for allotment in plan.allotments],
         **({} if plan.loss is None else {"loss": loss_forecast(plan, plan.loss)}),
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
-        "versions": dict(library_versions()),
+        "versions": dict(library_versions(plan.noise)),
     }
 
 
@@ -71,6 +73,7 @@ def asked_of(plan: Planned) -> dict[str, Any]:
         **({} if plan.loss is None else {"loss": plan.loss.share}),
         "strategy": plan.strategy,
         "criterion": plan.criterion,
+        "noise": plan.noise,
         "confidence": plan.confidence,
         **_counting(plan),
     }
@@ -96,10 +99,10 @@ def _counting(plan: Planned) -> dict[str, Any]:
 
 
 @cache
-def library_versions() -> dict[str, str]:
-    """The versions of everything that a release depends on."""
+def library_versions(noise: Sampler) -> dict[str, str]:
+    """The versions of everything that a release with noise by this sampler depends on."""
     ours = {"python": platform.python_version(), "dpwindows": __version__}
-    return ours | {name: packages.version(name) for name in _VERSIONED}
+    return ours | {name: packages.version(name) for name in (*_VERSIONED, *([OPENDP] if noise == OPENDP else []))}
 
 
 def guarantee(plan: Planned, over: str = "this release") -> str:

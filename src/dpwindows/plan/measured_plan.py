@@ -137,6 +137,7 @@ def _asked(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "budget": parse_budget(budget.get("epsilon"), budget.get("delta"), budget.get("rho")),
         "strategy": metadata["strategy"],
         "criterion": metadata["criterion"],
+        "noise": metadata["noise"],
         "weights": shares,
         **CountingRule(**metadata.get("counting", {})).__dict__,
         "confidence": metadata["confidence"],

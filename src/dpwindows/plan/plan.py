@@ -18,6 +18,7 @@ from dpwindows.ask.windows import count_windows, fit_to_range
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.measure import EXACT, Sampler
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.planned import Planned, require_kind
 from dpwindows.plan.sharing import Part, part_of
@@ -45,6 +46,7 @@ class Plan(Planned):
         budget: what the whole release may spend.
         strategy: `auto`, or the name of one strategy for every query.
         criterion: `rms` or `max`, the error over a query's windows that strategies are chosen by.
+        noise: `exact`, or `opendp` for independent noise drawn by OpenDP, of the same laws (`dpwindows[opendp]`).
         weights: relative importance of the window families, by canonical text or in the order asked (default: all
             alike). Shares of the budget are in proportion, which minimises the weighted geometric mean of the errors.
         singleton: a public promise that every step holds at most one event over all items.
@@ -90,6 +92,7 @@ class Plan(Planned):
         budget: Budget,
         strategy: str = "auto",
         criterion: Criterion = "rms",
+        noise: Sampler = EXACT,
         weights: Mapping[str, float] | Sequence[float] | None = None,
         singleton: bool = False,
         distinct_steps: bool = False,
@@ -110,7 +113,7 @@ class Plan(Planned):
             require_one_bound(self.rule)
         self.queries = placed(normalise(queries), Calendar.of(timeline), timeline.steps)
         self.unit, self.budget, self.strategy, self.criterion, self.weights = unit, budget, strategy, criterion, weights
-        self.grouping, self.confidence, self.max_draws = groups, confidence, max_draws
+        self.grouping, self.confidence, self.max_draws, self.noise = groups, confidence, max_draws, noise
         self.timeline, self.singleton, self.estimate_loss = timeline, singleton, estimate_loss
         self._work_out(timeline.steps)
         require_within(self.workload, max_draws)

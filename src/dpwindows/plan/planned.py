@@ -23,7 +23,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series as SeriesShape
-from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.measure import EXACT, OPENDP, Measurement, Sampler
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.plan.allotment import Allotment, measured
 from dpwindows.plan.plan_file import PlanValues
@@ -81,6 +81,7 @@ class Planned(PlanValues, ABC):
     budget: Budget
     strategy: str
     criterion: Criterion
+    noise: Sampler
     weights: Mapping[str, float] | Sequence[float] | None
     rule: CountingRule
     grouping: Grouping | None
@@ -100,6 +101,8 @@ class Planned(PlanValues, ABC):
         require_kind("budget", self.budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
         if self.criterion not in ("rms", "max"):
             raise InputError(f"criterion must be rms or max, got {self.criterion!r}")
+        if self.noise not in (EXACT, OPENDP):
+            raise InputError(f"noise must be {EXACT} or {OPENDP}, got {self.noise!r}")
         if not (isinstance(self.confidence, (int, float)) and 0 < self.confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {self.confidence!r}")
         if any(query.counts_occurrences for query in queries):
@@ -232,7 +235,7 @@ class Planned(PlanValues, ABC):
     @property
     def workload(self) -> Workload:
         """How many numbers one release has, how many noise values it draws, and about what that takes."""
-        return plan_workload(self.every_allotment)
+        return replace(plan_workload(self.every_allotment), noise=self.noise)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class StreamFile(Counts, rename="kebab"):
     horizon: int | UnsetType = UNSET
     strategy: str | UnsetType = UNSET
     criterion: str | UnsetType = UNSET
+    noise: str | UnsetType = UNSET
     weights: list[float] | dict[str, float] | UnsetType = UNSET
     distinct_steps: bool | UnsetType = UNSET
     max_occurrences: int | UnsetType = UNSET
@@ -262,6 +263,7 @@ class Metadata(Shape, kw_only=True):
     notes: list[str]
     strategy: str
     criterion: Literal["rms", "max"]
+    noise: Literal["exact", "opendp"]
     confidence: Annotated[float, Meta(gt=0, lt=1)]
     measurements: list[MeasurementFacts]
     loss: LossFacts | None = None

@@ -20,6 +20,7 @@ from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
 from dpwindows.kernel.families.periods import LONGEST_PERIOD
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
+from dpwindows.kernel.measure import EXACT, Sampler
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
@@ -46,6 +47,7 @@ class StreamPlan(Planned):
         horizon: the number of steps after which the stream ends; None: it is unlimited.
         strategy: `auto`, or the name of one causal strategy for every query.
         criterion: `rms` or `max`, the error over windows that strategies are chosen by.
+        noise: `exact`, or `opendp` for independent noise drawn by OpenDP, of the same laws (`dpwindows[opendp]`).
         weights: relative importance of the window families, as in `Plan`.
         distinct_steps: an item counts at most once in a step, as in `Plan`.
         max_occurrences: as in `Plan`; with a horizon only.
@@ -77,6 +79,7 @@ class StreamPlan(Planned):
         horizon: int | None = None,
         strategy: str = "auto",
         criterion: Criterion = "rms",
+        noise: Sampler = EXACT,
         weights: Mapping[str, float] | Sequence[float] | None = None,
         distinct_steps: bool = False,
         max_occurrences: int | None = None,
@@ -107,7 +110,7 @@ class StreamPlan(Planned):
         # A forecast without a horizon is for a whole period or more.
         self.timeline = Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest))
         self.unit, self.budget, self.strategy, self.criterion, self.weights = unit, budget, strategy, criterion, weights
-        self.grouping, self.confidence, self.max_draws = groups, confidence, max_draws
+        self.grouping, self.confidence, self.max_draws, self.noise = groups, confidence, max_draws, noise
         self._work_out(horizon)
         self.allotments = tuple(self._with_forecast(allotment, self.timeline.steps) for allotment in self.allotments)
 

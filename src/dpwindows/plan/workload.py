@@ -17,6 +17,7 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, is_whole
 from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.errors import InputError, counted, time_text
+from dpwindows.kernel.measure import EXACT, OPENDP, Sampler
 
 if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 # The most numbers that a release, or a step of a stream, may have.
 MAX_ROWS = 5_000_000
-# Draws a second on one core: a little worse than was measured (66,000 to 76,000).
-_DRAWS_A_SECOND = 60_000
+# Draws a second on one core by each sampler: fewer than were measured (benchmarks/noise.py).
+_DRAWS_A_SECOND: dict[Sampler, int] = {EXACT: 2_000_000, OPENDP: 60_000}
 # Bytes of a process that releases next to nothing, and bytes held at the same time while noise is drawn, for every
 # draw, or later, for every released number. Series, with one window for each last step, are looked at once more for
 # sums over parts of windows, some thousand numbers at a time (`release/consistency/series.py`).
@@ -45,7 +46,8 @@ NOTED = 2_000_000
 class Workload:
     """The size of one release: `rows` numbers, `series` of them not of any windows, from `draws` noise values.
 
-    While numbers are made consistent, `sums` over parts of windows are held at a time, or `solved` windows.
+    While numbers are made consistent, `sums` over parts of windows are held at a time, or `solved` windows. `noise` is
+    what draws.
     """
 
     rows: int = 0
@@ -53,16 +55,17 @@ class Workload:
     series: int = 0
     sums: int = 0
     solved: int = 0
+    noise: Sampler = EXACT
 
     def __add__(self, other: Workload) -> Workload:
         rows, series = self.rows + other.rows, self.series + other.series
         sums, solved = max(self.sums, other.sums), max(self.solved, other.solved)
-        return Workload(rows, self.draws + other.draws, series, sums, solved)
+        return Workload(rows, self.draws + other.draws, series, sums, solved, self.noise)
 
     @property
     def seconds(self) -> float:
         """About how long drawing the noise takes on one core."""
-        return self.draws / _DRAWS_A_SECOND
+        return self.draws / _DRAWS_A_SECOND[self.noise]
 
     @property
     def memory(self) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpwindows import reading
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
-from dpwindows.kernel.measure import measure
+from dpwindows.kernel.measure import measure, require_sampler
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.description import describe
 from dpwindows.progress import show_progress
@@ -59,6 +59,7 @@ def run_plan(
     from dpwindows.count.events import CountsFile
     from dpwindows.count.request import CountRequest
 
+    require_sampler(plan.noise)
     columns = replace(columns, grouping=plan.grouping)
     # What can be worked out without noise is, so that little is left to fail once noise is drawn. Public columns wait:
     # there may be millions of rows of them. They need errors and intervals, as the forecast does, and no data.
@@ -102,7 +103,7 @@ def draw_estimates(
     """
     # The constructions of the paper are measured for whoever asks for them by name.
     admitted = ADMITTED if plan.strategy == paper.NAME else ()
-    noisy = measure(plan.measurements, plan.budget, answers, progress, admitted)
+    noisy = measure(plan.measurements, plan.budget, answers, progress, admitted, plan.noise)
     # What was measured is let go as it is decoded, for there may be millions.
     decoded = [
         {k: _decode(measurement, k, drawn.pop(k)) for k in list(drawn)}

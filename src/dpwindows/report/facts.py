@@ -125,6 +125,15 @@ def errors(metadata: Metadata) -> str:
     )
 
 
+def samplers(metadata: Metadata) -> str:
+    """What drew the noise."""
+    laws = {row["noise"]["law"] for row in measurements_of(metadata)}
+    own = "an exact sampler of dpwindows for all numbers at once" if laws & {"discrete cube", "discrete range"} else ""
+    name = "OpenDP" if metadata["noise"] == "opendp" else "dpwindows"
+    other = f"an exact sampler of {name}" if laws - {"discrete cube", "discrete range"} else ""
+    return " and ".join(filter(None, (other, own)))
+
+
 def mechanism(row: Metadata) -> str:
     """How one measurement was made: strategy, noise, sensitivity and its proof."""
     noise, sensitivity = row["noise"], row["sensitivity"]

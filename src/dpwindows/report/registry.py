@@ -163,19 +163,12 @@ def _mechanisms(metadata: Metadata) -> str:
     points = (
         *(facts.mechanism(row) for row in facts.measurements_of(metadata)),
         "The sensitivity is derived from the integers that are applied; each bound has a proof, named above.",
-        f"Floating point: protected values are integers, and their noise is drawn by {_samplers(metadata)}.",
+        f"Floating point: protected values are integers, and their noise is drawn by {facts.samplers(metadata)}.",
         "Timing and failures are not protected: they are for the operator alone.",
         f"Versions: {versions}.",
         f"Identifier: {metadata.get('release_id') or metadata.get('state_id')}.",
     )
     return "\n".join(f"- {point}" for point in points)
-
-
-def _samplers(metadata: Metadata) -> str:
-    laws = {row["noise"]["law"] for row in facts.measurements_of(metadata)}
-    own = "an exact sampler of dpwindows for all numbers at once" if laws & {"discrete cube", "discrete range"} else ""
-    other = "an exact sampler of OpenDP" if laws - {"discrete cube", "discrete range"} else ""
-    return " and ".join(filter(None, (other, own)))
 
 
 def _reasons(metadata: Metadata) -> str:

@@ -85,7 +85,7 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]
             ),
             "What of floating-point numbers?": (
                 "None touch protected values: counts are integers, strategies are "
-                "integer matrices, and noise is drawn by an exact sampler. Floats begin after the noise."
+                f"integer matrices, and noise is drawn by {facts.samplers(metadata)}. Floats begin after the noise."
             ),
             "What of side channels?": (
                 "Progress, timing and failures are for the operator's screen only and are not "

@@ -76,7 +76,10 @@ def close_step(
     counts = counts.after(changes)
     released, memory = mechanism.release_step(counts.answers(), memory)
     rows = records.rows_to_bytes(released)
-    released_at, versions = datetime.now(UTC).isoformat(timespec="seconds"), json.dumps(library_versions())
+    released_at, versions = (
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        json.dumps(library_versions(mechanism.noise)),
+    )
     closed = ClosedStep(*(step, ends, handed.of(step), token, released_at, versions, call, records.digest(rows)))
     named = {_COUNTS: counts.to_arrays(), _MEMORY: memory}
     working = {prefix + name: values for prefix, arrays in named.items() for name, values in arrays.items()}

@@ -24,7 +24,7 @@ from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
 from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
-from dpwindows.kernel.measure import Measurement, measure_step
+from dpwindows.kernel.measure import EXACT, OPENDP, Measurement, Sampler, measure_step
 from dpwindows.plan.description import ENDLESS, FORMAT, HORIZON
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.rebuilt import measurement_of, window_of
@@ -61,6 +61,7 @@ class Mechanism:
     confidence: float
     rule: CountingRule = EVERY_OCCURRENCE
     grouping: Grouping | None = None
+    noise: Sampler = EXACT
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Mechanism:
@@ -99,6 +100,8 @@ class Mechanism:
             raise ValueError(f"format {metadata['format']!r} and horizon {horizon!r}")
         if not isinstance(confidence, float) or not 0 < confidence < 1:
             raise ValueError(f"the confidence {confidence!r}")
+        if metadata["noise"] not in (EXACT, OPENDP):
+            raise ValueError(f"the noise {metadata['noise']!r}")
         budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
         certify(budget, [measurement.cost for measurement in measurements])
         return cls(
@@ -110,6 +113,7 @@ class Mechanism:
             confidence,
             CountingRule(**metadata.get("counting", {})),
             grouping,
+            metadata["noise"],
         )
 
     @property
@@ -214,7 +218,7 @@ class Mechanism:
         for measurement, design, numbers in zip(self.measurements, self._designs, exact, strict=True):
             if any(len(values) != design.rows_at(step) * len(measurement.cells) for values in numbers.values()):
                 raise ValueError(f"step {step} was encoded in another count of numbers than its design measures")
-        noisy = measure_step(self.measurements, self.budget, step, exact)
+        noisy = measure_step(self.measurements, self.budget, step, exact, self.noise)
         tables: list[pa.Table] = []
         after: Memory = {}
         for index, (queries, measurement, design) in enumerate(

@@ -35,6 +35,7 @@ from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.count.events import EngineSettings, EventColumns, csv_layout, role_name
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
+from dpwindows.kernel.measure import require_sampler
 from dpwindows.plan.stored_designs import BAD_VALUES
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
@@ -158,6 +159,7 @@ class Stream:
             copy_to=None if copy is None else str(copy),
             items_at=None if items_at is None else place_text(str(items_at)),
         )
+        require_sampler(plan.noise)
         # A stream that could not be opened must not be paid for.
         Mechanism.of(creation.metadata(1))
         creating.create_state(target, creation, plan, ledger)
@@ -267,6 +269,8 @@ class Stream:
                 handed = EMPTY if events is None else self._hand_over(events, timeline, table, later)
                 moved = moved_fingerprint(task, handed, self._fingerprint, late, self._named, self._mechanism.unit)
                 closed = range(task.closed + 1, task.last + 1)
+                if closed:
+                    require_sampler(self._mechanism.noise)
                 # Late events that are moved are counted in the first of them.
                 given = tuple(closed) if empty else (*handed.steps, *([task.first] if moved != NOTHING else []))
                 notes = remarks_on_steps(closed, given, self._named, refused=gaps == "refuse")

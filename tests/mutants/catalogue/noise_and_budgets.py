@@ -14,16 +14,16 @@ MUTANTS = [
     Mutant(
         "Noise is drawn at half the scale that is stated and paid for.",
         "kernel/measure.py",
-        "    sampler = _sampler(law, scale)\n",
-        "    sampler = _sampler(law, scale / 2)\n",
+        "    draw = _SAMPLERS[by](law, scale, count)\n",
+        "    draw = _SAMPLERS[by](law, scale / 2, count)\n",
         f"{AUDIT_NOISE}test_honest_noise_is_as_stated[laplace]",
     ),
     Mutant(
         "Every process draws the same noise: within one it looks as it should.",
         "kernel/measure.py",
-        "    sampler = _sampler(law, scale)\n",
+        "    draw = _SAMPLERS[by](law, scale, count)\n",
         '    seeded = globals().setdefault("_SEEDED", np.random.default_rng(7))\n'
-        "    sampler = lambda zeros: np.rint(seeded.normal(0, scale, len(zeros)))\n",
+        "    draw = lambda size: np.rint(seeded.normal(0, scale, size))\n",
         f"{KERNEL}test_what_two_new_processes_draw_differs[discrete Gaussian]",
     ),
     Mutant(
@@ -71,32 +71,32 @@ MUTANTS = [
     Mutant(
         "Long vectors are drawn in pieces, and every piece carries the noise of the first.",
         "kernel/measure.py",
-        "    return noise\n",
-        "    return np.resize(noise[:_PIECE], count)\n",
+        "    return drawn\n",
+        "    return np.resize(drawn[:_PIECE], count)\n",
         f"{KERNEL}test_pieces_of_long_vectors_have_their_own_noise",
     ),
     Mutant(
         "Noise comes from a generator whose state can be recovered from what it has drawn.",
         "kernel/measure.py",
-        "sampler(zeros[:size])",
+        "draw(size)",
         "np.rint(np.random.default_rng().laplace(0, scale, size)).astype(np.int64)",
-        f"{KERNEL}test_noise_is_drawn_by_opendp_alone[discrete Laplace]",
+        f"{KERNEL}test_noise_is_drawn_by_no_seedable_source[discrete Laplace-exact]",
     ),
     Mutant(
         "Noise is drawn as floating-point numbers and cut to integers: not the law that was charged for.",
         "kernel/measure.py",
-        "sampler(zeros[:size])",
+        "draw(size)",
         "np.array([source.gauss(0, scale) if law == GAUSSIAN else scale * (source.expovariate(1) - "
         "source.expovariate(1)) for source in [__import__('secrets').SystemRandom()] for _ in range(size)])"
         ".astype(np.int64)",
-        f"{KERNEL}test_the_noise_has_the_discrete_law[0.5-discrete Laplace]",
+        f"{KERNEL}test_the_noise_has_the_discrete_law[0.5-discrete Laplace-exact]",
     ),
     Mutant(
         "Noise is drawn at a whole scale: of large ones nothing shows.",
-        "kernel/measure.py",
-        'make_laplace(domain, l1_distance(T="i64"), scale=scale)',
-        'make_laplace(domain, l1_distance(T="i64"), scale=float(max(1, round(scale))))',
-        f"{KERNEL}test_the_noise_has_the_discrete_law[1.7-discrete Laplace]",
+        "kernel/noise.py",
+        "exact = Fraction(scale)",
+        "exact = Fraction(max(1, round(scale)))",
+        f"{KERNEL}test_the_noise_has_the_discrete_law[1.7-discrete Laplace-exact]",
     ),
     Mutant(
         "A fraction is taken for what one neighbour moves of whole numbers.",
@@ -178,21 +178,21 @@ MUTANTS = [
     Mutant(
         "Noise follows from a seed that anyone may set.",
         "kernel/measure.py",
-        "sampler(zeros[:size])",
+        "draw(size)",
         "np.rint((np.random.normal if law == GAUSSIAN else np.random.laplace)(0, scale, size)).astype(np.int64)",
         f"{KERNEL}test_seeds_have_no_influence",
     ),
     Mutant(
         "Noise is drawn at less than the scale that is stated and paid for.",
         "kernel/measure.py",
-        "    sampler = _sampler(law, scale)",
-        "    sampler = _sampler(law, 0.7 * scale)",
+        "    draw = _SAMPLERS[by](law, scale, count)",
+        "    draw = _SAMPLERS[by](law, 0.7 * scale, count)",
         f"{KERNEL}test_the_noise_has_the_scale_that_was_charged",
     ),
     Mutant(
         "The difference of two thresholds is released without any noise.",
         "kernel/measure.py",
-        "k: add_noise(values, draw_noise(made.law, made.scale, len(values), progress, len(made.cells)))\n"
+        "k: add_noise(values, draw_noise(made.law, made.scale, len(values), progress, len(made.cells), by))\n"
         "            for k, values in encoded.items()",
         "k: add_noise(values, encoded.setdefault(-1, draw_noise(made.law, made.scale, len(values))))\n"
         "            for k, values in list(encoded.items())",
@@ -202,7 +202,7 @@ MUTANTS = [
         "A second call repeats the noise of the first: the difference of two releases has none.",
         "kernel/measure.py",
         "def draw_noise(",
-        "@cache\ndef draw_noise(",
+        "@__import__('functools').cache\ndef draw_noise(",
         f"{KERNEL}test_no_noise_is_used_twice",
     ),
     Mutant(

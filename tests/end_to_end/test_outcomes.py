@@ -196,9 +196,9 @@ def _wait_until(process: subprocess.Popen[str], moment: str, scratch: Path) -> N
 @pytest.mark.parametrize("moment", ["loading", "counting", "drawing"])
 def test_ctrl_c_is_130_and_one_line(log: Path, moment: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     scratch = tmp_path_factory.mktemp("scratch")
-    many = ("--item", "who", "--time", "at", "--start", "2010-01-01", "--end", "2013-01-01", "--unit", "event")
+    many = ["--item", "who", "--time", "at", "--start", "2010-01-01", "--end", "2013-01-01", "--unit", "event"]
     # OpenDP draws slowly enough to be interrupted, and is seen to be loaded.
-    many += ("--window", "any", "--rho", "1", "--noise", "opendp")
+    many += ["--window", "any", "--rho", "1", "--noise", "opendp"]
     process = _start("release", log, *many, "-o", "out.parquet", env={"TMPDIR": str(scratch)})
     _wait_until(process, moment, scratch)
     assert process.poll() is None, process.communicate()

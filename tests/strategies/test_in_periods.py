@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 import numpy as np
@@ -48,12 +47,10 @@ def test_no_limit_within_a_period_is_above_the_best_noise(
     assert (0.97 if family is Tumbling else 0.7) * upper < found <= upper * (1 + 1e-9)
 
 
-def test_limits_of_periods_grow_with_the_span_and_take_no_time() -> None:
+def test_limits_of_periods_grow_with_the_span() -> None:
     for window in (Tumbling(7), ToDate(7)):
         units: list[Unit] = [EventLevel(), *(ItemPerPeriod(span) for span in (2, 14, 40, 400)), ItemLevel()]
         found = [limit(window, 1, unit, 365) or 0.0 for unit in units]
         assert found == sorted(found)
         assert found[3] > 1.3 * found[0]
-    began = time.process_time()
     assert (limit(Tumbling(2), 1, ItemPerPeriod(2000), 20_000) or 0) > 20
-    assert time.process_time() - began < 3

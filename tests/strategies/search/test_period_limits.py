@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 import numpy as np
@@ -83,7 +82,7 @@ def test_limits_grow_with_the_period_up_to_that_of_an_item() -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_shows_the_limit_within_a_second() -> None:
+def test_a_plan_shows_the_limit() -> None:
     timeline = Timeline("2013-01-01", "2014-01-01", step="1d")
     plan = Plan([Rolling(28)], timeline=timeline, unit=ItemPerPeriod(7), budget=ApproxDP(1.0, 1e-6))
     (forecast,) = plan.forecast()
@@ -91,7 +90,9 @@ def test_a_plan_shows_the_limit_within_a_second() -> None:
     assert forecast.limit > 10.85
     assert forecast.ratio_to_limit is not None
     assert 1 <= forecast.ratio_to_limit < 1.06
-    for steps, length, period in ((10_000, 28, 365), (10_000, 365, 30), (400, 200, 200)):
-        began = time.process_time()
-        assert period_limit(steps, length, period, lambda first: 1.0) > 1
-        assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(("steps", "length", "period"), [(10_000, 28, 365), (10_000, 365, 30), (400, 200, 200)])
+def test_the_numbers_that_are_drawn_do_not_grow_with_the_problem(steps: int, length: int, period: int) -> None:
+    assert 100_000 < changes(length, period).size < 500_000
+    assert period_limit(steps, length, period, lambda first: 1.0) > 1

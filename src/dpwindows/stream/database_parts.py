@@ -124,7 +124,7 @@ class DatabaseTables:
         return Handed(kind, fingerprints_of(self.ask(fingerprint_sql(self.handed, hashed, high, low, "text"))))
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:
-        """As `Place` says."""
+        """As `Place` says. Raises `EngineError` where the database fails."""
         table = self._table(self._name(name))
         with self._guarded() as connection:
             made = Server(connection, DIALECT).execute(f"CREATE TABLE {table} AS {query}").rowcount
@@ -140,7 +140,7 @@ class DatabaseTables:
         return part
 
     def rows(self, part: Part) -> str:
-        """As `Place` says, once its rows are known to be those that were written."""
+        """As `Place` says, once its rows are known to be those that were written. Raises `DamagedError` if not."""
         table = self._table(self._name_of(part.name))
         if part not in self._whole:
             if part.name not in self.names():

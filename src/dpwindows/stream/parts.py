@@ -60,7 +60,7 @@ class LocalFolder:
         return hand_over(*given, later=later, table=table, settings=self._settings)
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:
-        """As `Place` says."""
+        """As `Place` says. Raises `EngineError` where the disk fails."""
         path = self._folder / str(name)
         try:
             # The engine writes into a file that only its owner may read, and would make one that others may.
@@ -82,7 +82,7 @@ class LocalFolder:
         return part
 
     def rows(self, part: Part) -> str:
-        """As `Place` says, once its bytes are known to be those that were written."""
+        """As `Place` says, once its bytes are known to be those that were written. Raises `EngineError` if not."""
         path = self._folder / part.name
         if part not in self._whole:
             try:
@@ -104,7 +104,7 @@ class LocalFolder:
             return connection.execute(query).fetchall()
 
     def settle(self, parts: Manifest) -> None:
-        """As `Place` says: on disk."""
+        """As `Place` says: on disk. Raises `EngineError` where it fails."""
         try:
             for part in parts:
                 sync_file(self._folder / part.name)

@@ -121,7 +121,7 @@ class SparkFolder:
             return Part(str(name), step, rows, *_digest(self._files(session, folder)))
 
     def rows(self, part: Part) -> str:
-        """As `Place` says: of the files that it was written in."""
+        """As `Place` says: of the files that it was written in. Raises `DamagedError` if one is not as it was."""
         folder = f"{self._root}/{part.name}"
         with self._guarded() as session:
             files = self._files(session, folder)
@@ -141,7 +141,10 @@ class SparkFolder:
             return [tuple(row) for row in session.sql(query).collect()]
 
     def settle(self, parts: Manifest) -> None:
-        """As `Place` says: files on this machine are synced, and others are as durable as their store makes them."""
+        """As `Place` says: files on this machine are synced, and others are as durable as their store makes them.
+
+        Raises `EngineError` where a disk fails.
+        """
         root = _local(self._root)
         if root is None or not parts:
             return

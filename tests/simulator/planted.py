@@ -17,7 +17,7 @@ from dpwindows.stream import copying, creating, parts, publishing, records, stor
 from dpwindows.stream.mark import Mark, read_mark
 from dpwindows.stream.place import Manifest, Part
 from dpwindows.stream.publishing import Gate
-from dpwindows.stream.recencies import Recencies
+from dpwindows.stream.recencies import Recencies, drop_garbage
 from dpwindows.stream.records import ClosedStep, Creation, Position
 from dpwindows.stream.store import StateFile
 from tests.simulator import shim
@@ -67,24 +67,22 @@ def _unsynced_name_of_part() -> None:
 
 def _manifest_before_part() -> None:
     """A manifest is committed, and the parts it names are written to disk afterwards."""
-    settle, drop = Recencies.settle, Recencies.drop
+    settle, close = Recencies.settle, records.close
 
-    def settle_and_drop(self: Recencies, named: Manifest, step: int) -> None:
-        settle(self, named)
-        drop(self, named, step)
+    def settle_later(self: Recencies, named: Manifest) -> None:
+        _replace(records, "close", lambda *given: (close(*given), settle(self, named)))
 
-    _replace(Recencies, "settle", lambda self, named: None)
-    _replace(Recencies, "drop", settle_and_drop)
+    _replace(Recencies, "settle", settle_later)
 
 
 def _dropped_before_commit() -> None:
     """Parts that were compacted are removed while the manifest on disk still names them."""
-    settle, drop = Recencies.settle, Recencies.drop
-    close = records.close
+    settle, close = Recencies.settle, records.close
 
     def settle_only(self: Recencies, named: Manifest) -> None:
         settle(self, named)
-        _replace(records, "close", lambda *given: (drop(self, given[2].parts, given[2].step), close(*given)))
+        drop = partial(drop_garbage, self._place)
+        _replace(records, "close", lambda *given: (drop(given[2].parts, given[2].step), close(*given)))
 
     _replace(Recencies, "settle", settle_only)
 

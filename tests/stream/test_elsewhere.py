@@ -320,6 +320,20 @@ def test_items_keep_their_type(at: Elsewhere, tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("spark")
+def test_a_session_where_integers_wrap_is_refused(tmp_path: Path, spark: Any) -> None:
+    """Items of more than 64 bits would become others there: one item would have two rows, and count twice."""
+    at, ansi = InSpark(tmp_path), "spark.sql.ansi.enabled"
+    with new_stream(tmp_path / "state", plan_of(*PLAN), items_at=at.place, settings=SETTINGS) as stream:
+        spark.conf.set(ansi, "false")
+        try:
+            with pytest.raises(InputError, match=ansi):
+                stream.advance(through=STEP, **at.put(table_of(FIRST)))
+        finally:
+            spark.conf.set(ansi, "true")
+        assert stream.closed_steps == 0
+
+
+@pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("spark")
 def test_items_that_are_neither_text_nor_integers_are_refused(tmp_path: Path) -> None:
     at = InSpark(tmp_path)
@@ -369,7 +383,7 @@ def test_places_that_hold_secrets_or_keep_no_items_are_refused(place: str) -> No
 
 def test_how_places_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert place_text("items") == (tmp_path / "items").as_uri()
+    assert place_text("items") == place_text(f"file:{tmp_path}/items") == f"file://{tmp_path}/items"
     assert place_text("s3a://bucket/items/") == "s3a://bucket/items"
     assert place_text("postgresql://me@host/base") == "postgresql://me@host/base#dpwindows"
     assert place_text("postgresql://me@host/base#lake.kept_") == "postgresql://me@host/base#lake.kept_"

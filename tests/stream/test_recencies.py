@@ -18,7 +18,7 @@ from dpwindows.ask.groups import grouping
 from dpwindows.stream import recencies
 from dpwindows.stream.parts import LocalFolder
 from dpwindows.stream.place import Manifest
-from dpwindows.stream.recencies import Recencies, Shape
+from dpwindows.stream.recencies import Recencies, Shape, drop_garbage
 from dpwindows.stream.step_counts import NONE, Change, StepCounts, oldest_at
 from dpwindows.stream.store import DamagedError
 from tests.brute_force import count_at_least
@@ -54,7 +54,7 @@ def run(log: list[dict[int, int]], folder: Path, shape: Shape) -> tuple[Recencie
         changes = [] if part is None else parts.changes(part, oldest_at(step, shape.reach))
         manifest = parts.compact(manifest if part is None else (*manifest, part), step, f"{step:x}")
         parts.settle(manifest)
-        parts.drop(manifest, step)
+        drop_garbage(LocalFolder(Path("state"), folder, SETTINGS), manifest, step)
         assert sorted(path.name for path in folder.iterdir()) == sorted(part.name for part in manifest)
         counts = counts.after(changes)
         (answers,) = counts.answers()
@@ -173,10 +173,10 @@ def test_a_part_that_is_not_as_it_was_written_is_noticed(written: tuple[Path, Sh
 
 
 def test_what_is_not_ours_is_left_in_the_folder(written: tuple[Path, Shape, Manifest]) -> None:
-    folder, shape, manifest = written
+    folder, _, manifest = written
     (folder / "notes.txt").write_text("mine")
     (folder / "step=9-token=ff.items").write_bytes(b"an attempt that was interrupted")
-    parts_in(folder, shape).drop(manifest, 2)
+    drop_garbage(LocalFolder(Path("state"), folder, SETTINGS), manifest, 2)
     assert sorted(path.name for path in folder.iterdir()) == sorted(["notes.txt", *(part.name for part in manifest)])
 
 
@@ -189,3 +189,10 @@ def test_counts_survive_being_stored() -> None:
     for k in (1, 4):
         np.testing.assert_array_equal(again.recent[k], counts.recent[k])
     assert list(counts.answers()[0].recent[1]) == [5, 9, 12]
+
+
+def test_fewer_items_than_none_are_refused() -> None:
+    """One item with two rows would move twice: what it left cannot be taken away twice."""
+    counts = StepCounts.before_all((1,), 3, totals=()).after([Change(1, NONE, 1, 1)])
+    with pytest.raises(ValueError, match="fewer items than none"):
+        counts.after([Change(1, 1, 2, 2)])

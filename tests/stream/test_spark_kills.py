@@ -88,7 +88,8 @@ def _second(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("moment", ["keeping", "writing", "kept", "closed"])
+@pytest.mark.search(1)
+@pytest.mark.parametrize("moment", ["writing", "keeping", "kept", "closed"])
 def test_a_driver_that_is_killed_leaves_nothing_that_counts(moment: str, tmp_path: Path) -> None:
     at = InSpark(tmp_path)
     new_stream(tmp_path / "state", plan_of(*PLAN), items_at=at.place, settings=SETTINGS).close()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.plan.description import library_versions
 from dpwindows.stream import records
-from dpwindows.stream.given_events import NOTHING, Handed
+from dpwindows.stream.given_events import NOTHING, Handed, capped_sum
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.place import Place
 from dpwindows.stream.recencies import Recencies, Shape
@@ -73,7 +73,10 @@ def close_step(
         parts = kept.compact(parts, step, token)
     if any(change.before >= step for change in changes):  # nothing has occurred in this step or a later one yet
         raise damaged(state.path)
-    counts = counts.after(changes)
+    try:
+        counts = counts.after(changes)
+    except ValueError:
+        raise damaged(state.path) from None
     released, memory = mechanism.release_step(counts.answers(), memory)
     rows = records.rows_to_bytes(released)
     released_at, versions = (
@@ -87,8 +90,6 @@ def close_step(
     if kept is not None:
         kept.settle(tuple(part for part in parts if part not in before.parts))
     records.close(state, before, after, closed, rows)
-    if kept is not None:
-        kept.drop(parts, step)
     return after
 
 
@@ -119,7 +120,7 @@ def _occurrences(relation: str, mechanism: Mechanism, step: int, call: Call, han
         kept, once = "min(cell) AS cell, item", False
     elif grouping is not None:
         keys = kept = "cell, item"
-    total = "1" if mechanism.rule.distinct_steps else "total" if once else "sum(total)"
+    total = "1" if mechanism.rule.distinct_steps else "total" if once else capped_sum("total")
     # An item has one row a step, in each group.
     within, together = f"step {'<=' if moved else '='} {step}", "" if once else f" GROUP BY {keys}"
     return f"SELECT {kept}, {total} AS total FROM {relation} WHERE {within}{together}"

@@ -52,6 +52,8 @@ _ITEM_TYPES = {"integer": "BIGINT", "text": "BYTEA"}
 # What the roles and databases of users are set to must not matter.
 _SETTINGS = (
     "synchronous_commit = on",
+    # The bytes of CHAR(n) are those of the client.
+    "client_encoding = 'UTF8'",
     "bytea_output = 'hex'",
     "lock_timeout = '10s'",
     "standard_conforming_strings = on",
@@ -221,11 +223,11 @@ class DatabaseTables:
     def _require_same_database(self, source: object) -> None:
         if isinstance(source, str) and database_of(source) == "postgresql":
             theirs, ours = parse_address(source, "postgresql"), parse_address(self._address, "postgresql")
-            if (theirs.host, theirs.port, theirs.database) == (ours.host, ours.port, ours.database):
+            if theirs == ours and "?" not in source:
                 return
         raise InputError(
             "the items of this stream are in a database, which reads its own events: give the address of that database "
-            "for EVENTS, and the name of the table or view with --table"
+            "for EVENTS, user and all, and the name of the table or view with --table"
         )
 
     def _probe(self, source: object, columns: EventColumns, timeline: Timeline, table: str | None) -> None:

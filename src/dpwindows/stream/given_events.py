@@ -146,13 +146,18 @@ def grouped_sql(dialect: Dialect, events: str, item: str, *, weighted: bool, spa
         weighted: whether events have counts.
         span: with groups, steps are places in cells of so many (`places_sql`).
     """
-    total = f"CAST(least(sum(CAST(count AS DECIMAL(38, 0))), {MOST}) AS BIGINT)" if weighted else "count(*)"
+    total = capped_sum("count") if weighted else "count(*)"
     place = "step"
     if span is not None:
         cell, step = dialect.divide.format("step", span), dialect.remainder.format("step", span)
         place = f"CAST({cell} AS INTEGER) AS cell, CAST({step} AS INTEGER) AS step"
     rows = f"SELECT item, step, {total} AS total FROM ({events}) AS events GROUP BY item, step"
     return f"SELECT {item} AS item, {place}, total FROM ({rows}) AS rows_of_steps"
+
+
+def capped_sum(column: str) -> str:
+    """The SQL of a sum that does not wrap in any engine: beyond `MOST` it is `MOST`."""
+    return f"CAST(least(sum(CAST({column} AS DECIMAL(38, 0))), {MOST}) AS BIGINT)"
 
 
 def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, keys: list[str]) -> None:

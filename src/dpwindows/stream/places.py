@@ -30,6 +30,8 @@ def place_text(given: str) -> str:
     database = database_of(given)
     if database == "postgresql":
         address, _, prefix = given.partition("#")
+        if "?" in address:
+            raise InputError("the address of --items-at has options after a ?: leave them out")
         parse_address(address, database)
         if not _PREFIX.fullmatch(prefix := prefix or _DEFAULT_PREFIX):
             raise InputError(
@@ -45,9 +47,14 @@ def place_text(given: str) -> str:
             "the address of --items-at holds a name, a password or options: leave them out; credentials for files are "
             "in Spark's own configuration"
         )
-    if not given or re.search(r"[*?\[\]{}\\`\s]", given):
-        raise InputError(f"--items-at must be {_WRITTEN}, without blanks, back-quotes and marks of patterns")
-    return given.rstrip("/") if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", given) else Path(given).resolve().as_uri()
+    elsewhere = re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:/", given)
+    text = given.rstrip("/") if elsewhere else f"file://{Path(given.removeprefix('file:')).resolve()}"
+    # Hadoop decodes nothing in an address, and others do: where they differ, items would lie in another folder.
+    if not given or re.search(r"[*?\[\]{}\\`%#\s]|[^\x21-\x7e]", text):
+        raise InputError(
+            f"--items-at must be {_WRITTEN}, in ASCII, without blanks, back-quotes, #, % and marks of patterns"
+        )
+    return text
 
 
 def kind_of_place(text: str | None) -> str:

@@ -32,6 +32,7 @@ The queries are standard SQL: the same text runs on every engine that can join t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -301,20 +302,22 @@ class Recencies:
         """Return when these parts, and their names, are on disk; raises `EngineError` where they cannot be."""
         self._place.settle(parts)
 
-    def drop(self, named: Manifest, step: int) -> None:
-        """Remove what this manifest, which is on disk and that of `step`, does not name.
-
-        Where writers that were given up may still be at work, parts of later steps stay: they may be of a step that is
-        being closed.
-        """
-        kept = {part.name for part in named}
-        for text in self._place.names():
-            name = Name.of(text)
-            if name is not None and text not in kept and (not self._place.shared or name.step <= step):
-                self._place.remove(text)
-
     def _union(self, parts: Manifest) -> str:
         """The rows of several parts, in the columns that all parts have."""
         names = ", ".join(self._shape.columns)
         queries = [f"SELECT {names} FROM ({self._place.rows(part)}) AS part" for part in parts]
         return " UNION ALL ".join(queries) if queries else self._shape.nothing()
+
+
+def drop_garbage(place: Place, named: Manifest, step: int) -> None:
+    """Remove what a manifest does not name: that of `step`, which is on disk, on record and in the copy of the state.
+
+    Where writers that were given up may still be at work, parts of later steps stay: they may be of a step that is
+    being closed. What cannot be removed now is removed after another step.
+    """
+    kept = {part.name for part in named}
+    with suppress(EngineError):
+        for text in place.names():
+            name = Name.of(text)
+            if name is not None and text not in kept and (not place.shared or name.step <= step):
+                place.remove(text)

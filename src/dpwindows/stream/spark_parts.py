@@ -18,8 +18,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.dialects.spark import DIALECT
@@ -49,6 +48,16 @@ if TYPE_CHECKING:
 
 _CALL = re.compile(r"call-[0-9a-f]{24}")
 _ITEM_TYPES = {"integer": "BIGINT", "text": "BINARY"}
+
+
+class _Written(NamedTuple):
+    """How many rows were written, and the files that were found to hold them, with their lengths."""
+
+    rows: int
+    listed: dict[str, int]
+
+    def __bool__(self) -> bool:
+        return self.rows > 0
 
 
 class SparkFolder:
@@ -98,12 +107,12 @@ class SparkFolder:
                     weighted = columns.count is not None
                     grouped = grouped_sql(DIALECT, events, item, weighted=weighted, span=span)
                     folder = f"{self._root}/call-{secrets.token_hex(12)}"
-                    rows = self._written(session, folder, grouped)
-        if rows == 0:
+                    files = self._written(session, folder, grouped)
+        if not files:
             return Handed(None, {})
         require_kind(kind, known, columns)
         with self._guarded() as session:
-            self._read(session, self._files(session, folder)).createOrReplaceTempView(self.handed)
+            self._read(session, files.listed).createOrReplaceTempView(self.handed)
         text = text_of_row(key) + ("" if columns.grouping is None else " || cell || ':'")
         item = "item" if kind == "text" else "CAST(CAST(item AS STRING) AS BINARY)"
         high, low = (f"CAST(conv(substr(hash, {at}, 16), 16, 10) AS DECIMAL(20, 0))" for at in (1, 17))
@@ -114,11 +123,11 @@ class SparkFolder:
         """As `Place` says."""
         folder = f"{self._root}/{name}"
         with self._guarded() as session:
-            rows = self._written(session, folder, query)
-            if rows == 0:
+            files = self._written(session, folder, query)
+            if not files:
                 self.remove(str(name))
                 return None
-            return Part(str(name), step, rows, *_digest(self._files(session, folder)))
+            return Part(str(name), step, files.rows, *_digest(files.listed))
 
     def rows(self, part: Part) -> str:
         """As `Place` says: of the files that it was written in. Raises `DamagedError` if one is not as it was."""
@@ -198,6 +207,9 @@ class SparkFolder:
                 raise InputError(
                     "a session of Spark Connect cannot delete files: run the stream where Spark's driver is"
                 )
+            if self._used.conf.get("spark.sql.ansi.enabled") != "true":
+                # Integers that do not fit would wrap: two items become one, and counts fall below 0.
+                raise InputError("the stream needs a session of Spark with spark.sql.ansi.enabled set to true")
             if (root := _local(self._root)) is not None:
                 root.parent.mkdir(parents=True, exist_ok=True)
                 root.mkdir(mode=0o700, exist_ok=True)
@@ -214,8 +226,8 @@ class SparkFolder:
         except InputError as error:
             raise EngineError(f"the items at {self._root} cannot be read or written: {error}") from None
 
-    def _written(self, session: SparkSession, folder: str, query: str) -> int:
-        """Write a query's rows, and give how many they are, once what was written is what went in."""
+    def _written(self, session: SparkSession, folder: str, query: str) -> _Written:
+        """Write a query's rows, and give the files that hold them, once what is in these is what went in."""
         from pyspark.sql import Observation
 
         frame, passed = session.sql(query), Observation()
@@ -234,10 +246,12 @@ class SparkFolder:
                 f"Spark wrote {went_in['rows']:,} rows, and {found['rows']:,}, or others, are in its files: a task was "
                 "doubled or lost. Nothing was released; run the same again"
             )
-        return int(went_in["rows"])
+        return _Written(int(went_in["rows"]), files)
 
     def _read(self, session: SparkSession, files: dict[str, int]) -> DataFrame:
-        return session.read.parquet(*files)
+        # A file that is damaged or missing must stop the query, whatever the session of somebody else makes of one.
+        strict = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+        return session.read.options(**strict).parquet(*files)
 
     def _files(self, session: SparkSession, folder: str) -> dict[str, int]:
         """The files of rows in a folder, as addresses, and their lengths."""
@@ -270,5 +284,4 @@ def _digest(files: dict[str, int]) -> tuple[int, str]:
 
 def _local(root: str) -> Path | None:
     """The folder of this machine that an address names, None for others."""
-    parsed = urlparse(root)
-    return Path(unquote(parsed.path)) if parsed.scheme == "file" else None
+    return Path(root.removeprefix("file://")) if root.startswith("file:///") else None

@@ -66,6 +66,8 @@ class StepCounts:
                 recent[k][cell, after - oldest] += items
             if k in total and before == NONE:
                 total[k][cell] += items
+        if any((counts < 0).any() for counts in (*recent.values(), *total.values())):
+            raise ValueError("fewer items than none have a recency: what changed is not of the items that are known")
         return StepCounts(step, self.reach, recent, total)
 
     def answers(self) -> list[StepAnswers]:

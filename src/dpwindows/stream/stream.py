@@ -56,6 +56,7 @@ from dpwindows.stream.given_events import EMPTY, NOTHING, Handed
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.places import kind_of_place, open_place, place_text
 from dpwindows.stream.publishing import Gate
+from dpwindows.stream.recencies import drop_garbage
 from dpwindows.stream.records import Call, Creation
 from dpwindows.stream.remarks import remarks_on_steps
 from dpwindows.stream.store import StateFile, damaged, usable_path
@@ -277,7 +278,10 @@ class Stream:
                 self._close(task, timeline, handed, moved)
                 self._place.forget()
                 self.notes = notes
-            return self._gate.let_out(self._position, task.first, task.last)
+            released = self._gate.let_out(self._position, task.first, task.last)
+            if not task.finished:
+                self._drop_garbage()
+            return released
 
     def show(self) -> Release:
         """Everything released so far: the rows of all closed steps.
@@ -397,8 +401,14 @@ class Stream:
         call = Call(task.first, task.last, moved)
         for step in range(task.closed + 1, task.last + 1):
             self._gate.record(self._position)
+            self._drop_garbage()
             ends, given = int(timeline.boundary_values[step]), (self._state, self._place, self._mechanism)
             self._position = close_step(*given, self._position, ends=ends, call=call, handed=handed)
+
+    def _drop_garbage(self) -> None:
+        """Remove items that the position on record does not need: not before, for another file may be there instead."""
+        if self._position.kind is not None:
+            drop_garbage(self._place, self._position.parts, self._position.step)
 
     def _fingerprint(self, step: int) -> str:
         found = records.read_step(self._state, step)

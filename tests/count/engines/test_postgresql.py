@@ -267,7 +267,8 @@ def test_no_item_leaves_the_server(server: PostgreSQL, owner: psycopg.Connection
         days = counted(server.address(port=wire.port), timeline=Timeline.of_steps(7))
     assert days == [30000 // 7 + (step in range(1, 6)) for step in range(7)]
     assert b"item-" not in wire.received
-    assert 300 < len(wire.received) < 10_000
+    # The answers to the probe are 16 kB, where nobody has asked before; items would be 900.
+    assert 300 < len(wire.received) < 40_000
 
 
 def test_a_sqlalchemy_engine(server: PostgreSQL, owner: psycopg.Connection) -> None:

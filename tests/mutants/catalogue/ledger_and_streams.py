@@ -381,6 +381,20 @@ MUTANTS = [
         "tests/stream/test_elsewhere.py::test_rows_that_two_tasks_wrote_are_noticed_before_they_count",
     ),
     Mutant(
+        "Items beyond 64 bits wrap in a session of Spark: two become one, one has two rows, and it counts twice.",
+        "stream/spark_parts.py",
+        '            if self._used.conf.get("spark.sql.ansi.enabled") != "true":\n',
+        '            if self._used.conf.get("spark.sql.ansi.enabled") == "":\n',
+        "tests/stream/test_elsewhere.py::test_a_session_where_integers_wrap_is_refused",
+    ),
+    Mutant(
+        "Counts below 0, which changes of unknown items make, are released.",
+        "stream/step_counts.py",
+        "        if any((counts < 0).any() for counts in (*recent.values(), *total.values())):\n",
+        "        if any((counts < -(1 << 62)).any() for counts in (*recent.values(), *total.values())):\n",
+        "tests/stream/test_recencies.py::test_fewer_items_than_none_are_refused",
+    ),
+    Mutant(
         "A table that somebody wrote to is counted as if it were the part that was written.",
         "stream/database_parts.py",
         "            if (part.rows, part.size, part.digest) != self._seen(table):\n",

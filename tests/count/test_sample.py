@@ -12,7 +12,7 @@ import pytest
 
 from dpwindows.count import sample as sampling
 from dpwindows.count.events import SPACES, CsvLayout
-from dpwindows.count.sample import Sample, sample_of
+from dpwindows.count.sample import Log, Sample
 from tests.end_to_end.command_line import run
 
 
@@ -34,20 +34,20 @@ def written(folder: Path, text: str, name: str = "log.csv") -> str:
     ],
 )
 def test_the_layout_of_text_is_guessed(text: str, names: list[str], layout: CsvLayout | None, tmp_path: Path) -> None:
-    sample = sample_of(written(tmp_path, text), None, None)
+    sample = Log(written(tmp_path, text)).sample
     assert (sample.names, sample.layout) == (names, layout)
 
 
 def test_objects_of_json_may_have_other_fields(tmp_path: Path) -> None:
     lines = '{"a": 1}\nnot json\n[1]\n{"user": "x", "ts": 1341100800000}\n{"user": null, "ts": 1341100800001.0}\n'
-    sample = sample_of(written(tmp_path, lines, "log.jsonl"), None, None)
+    sample = Log(written(tmp_path, lines, "log.jsonl")).sample
     assert sample.values["user"] == [None, "x", None]
     assert sample.values["ts"] == [None, "1341100800000", "1341100800001.0"]
 
 
 def test_a_name_may_be_empty(tmp_path: Path) -> None:
     """As pandas writes the index of a table."""
-    sample = sample_of(written(tmp_path, ",user,time\n0,a,2013-01-01\n"), None, None)
+    sample = Log(written(tmp_path, ",user,time\n0,a,2013-01-01\n")).sample
     assert (sample.names, sample.layout) == (["", "user", "time"], None)
 
 

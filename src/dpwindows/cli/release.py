@@ -31,6 +31,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 if TYPE_CHECKING:
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.events import EngineSettings, EventColumns
+    from dpwindows.count.sample import Log
     from dpwindows.count.sources.batches import Batches
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
@@ -92,7 +93,7 @@ def release(
     or Parquet. Give the options that the query was printed with.
     """
     from dpwindows.ask.timeline import Timeline
-    from dpwindows.count.sample import remark_on_zones
+    from dpwindows.count.sample import Log, remark_on_zones
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
@@ -102,8 +103,9 @@ def release(
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     planned = build_plan(timeline, asked)
     say_notes(planned)
-    if check_first and not isinstance(source, CountsFile):
-        _look_first(source, replace(columns, grouping=planned.grouping), timeline, table, settings)
+    log = None if isinstance(source, CountsFile) else Log(source, columns.layout, table, settings)
+    if check_first and log is not None:
+        _look_first(log, replace(columns, grouping=planned.grouping), timeline)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claim_output(output, force=force):
         outcome = run_plan(
@@ -141,8 +143,8 @@ def release(
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
     zone = None
-    if not (isinstance(source, CountsFile) or timeline.is_integer or zone_is_given()):
-        zone = remark_on_zones(source, columns, table=table, settings=settings)
+    if not (log is None or timeline.is_integer or zone_is_given()):
+        zone = remark_on_zones(log, columns)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
@@ -166,9 +168,7 @@ def _source(
     return CountsFile(str(counts))
 
 
-def _look_first(
-    events: str | Batches, columns: EventColumns, timeline: Timeline, table: str | None, settings: EngineSettings
-) -> None:
+def _look_first(log: Log, columns: EventColumns, timeline: Timeline) -> None:
     """Look at the log, for the operator's eyes only, and ask whether to go on if something looks like a mistake.
 
     Raises:
@@ -176,7 +176,7 @@ def _look_first(
     """
     from dpwindows.count.check import examine
 
-    found = examine(events, columns, timeline, table=table, settings=settings)
+    found = examine(log, columns, timeline)
     suspect = [*found.problems, *found.doubts]
     if not suspect:
         tell("Looked at the log first: nothing looks wrong.")
@@ -190,7 +190,7 @@ def _look_first(
         raise InputError("not released: nothing was spent or written")
     doubts = " ".join(one if one.endswith("?") else f"{one}." for one in suspect)
     raise InputError(
-        f"{events} (for your eyes only, exact figures of the log): {doubts} Nothing was spent or written; "
+        f"{log.source} (for your eyes only, exact figures of the log): {doubts} Nothing was spent or written; "
         f"leave --check-first out to release all the same"
     )
 

@@ -30,10 +30,8 @@ from dpwindows.count.guess import (
 )
 from dpwindows.count.look import GroupLook, Look, look
 from dpwindows.count.query.dialect import Kind
-from dpwindows.count.sample import Sample, remark_on_zones, sample_of
-from dpwindows.count.sources.batches import Batches, in_batches
-from dpwindows.count.sources.database import database_of
-from dpwindows.count.sources.files import files_of
+from dpwindows.count.sample import Log, Sample, remark_on_zones
+from dpwindows.count.sources.batches import in_batches
 from dpwindows.count.time_formats import EPOCHS
 from dpwindows.errors import InputError, counted, near, percent
 
@@ -119,17 +117,16 @@ def check_events(source: str, options: LogOptions, settings: EngineSettings | No
             items and times, or how times are written, is not clear: the message names what it may be.
         EngineError: the engine failed.
     """
-    settings, batches = settings or EngineSettings(), in_batches(source)
+    batches = in_batches(source)
     opened = source if batches is None else batches
-    _require_files(opened, settings)
-    sample = sample_of(opened, options.layout, options.table)
-    columns, guessed, evidence, integer = _guessed_reading(opened, sample, options, settings)
+    log = Log(opened, options.layout, options.table, settings or EngineSettings())
+    _require_files(log)
+    columns, guessed, evidence, integer = _guessed_reading(log, options)
     timeline = _timeline(options, integer=integer)
-    read: dict[str, Any] = {"table": options.table, "settings": settings, "sample": sample}
-    found = examine(opened, columns, timeline, integer=integer, **read)
+    found = examine(log, columns, timeline, integer=integer)
     step, notes = options.step or _suitable_step(found.look), found.notes
     asked = options.time_zone is None and not integer
-    if asked and (unzoned := remark_on_zones(opened, columns, **read)):
+    if asked and (unzoned := remark_on_zones(log, columns)):
         notes = (unzoned, *notes)
         options = replace(options, time_zone="UTC")
     command = _command(source, columns, options, step)
@@ -137,30 +134,17 @@ def check_events(source: str, options: LogOptions, settings: EngineSettings | No
     return Check(found.look, found.problems, found.doubts, notes, columns, guessed, evidence, step, command, version)
 
 
-def examine(
-    source: str | Batches,
-    columns: EventColumns,
-    timeline: Timeline | None,
-    *,
-    integer: bool = False,
-    table: str | None = None,
-    settings: EngineSettings | None = None,
-    sample: Sample | None = None,
-) -> Findings:
+def examine(log: Log, columns: EventColumns, timeline: Timeline | None, *, integer: bool = False) -> Findings:
     """What a log holds as a release reads it, with nothing guessed, and what to think of it.
-
-    `sample` are its first rows, where they were read before.
 
     Raises:
         InputError: it cannot be read at all or cannot be read twice, or a column is not there.
         EngineError: the engine failed.
     """
-    settings = settings or EngineSettings()
-    _require_files(source, settings)
-    seen = look(source, columns, timeline, integer=integer, table=table, settings=settings)
-    sample = sample or sample_of(source, columns.layout, table)
-    times = sample.values.get(columns.time, [])
-    formats = formats_of(times, sample.kinds.get(columns.time, Kind.TEXT))
+    _require_files(log)
+    seen = look(log, columns, timeline, integer=integer)
+    times = log.sample.values.get(columns.time, [])
+    formats = formats_of(times, log.sample.kinds.get(columns.time, Kind.TEXT))
     problems = tuple(_problems(seen, columns, timeline, formats))
     integer = timeline.is_integer if timeline is not None else integer
     clock = integer and are_hours_and_minutes(times)
@@ -168,24 +152,21 @@ def examine(
     return Findings(seen, problems, doubts, tuple(_notes(seen, columns, timeline)))
 
 
-def _require_files(source: str | Batches, settings: EngineSettings) -> None:
+def _require_files(log: Log) -> None:
     """Refuse what is no file, database in a file or table of a lake, or can be read only once."""
-    engine = engine_name(source, settings)
+    engine = engine_name(log.source, log.settings)
     if engine != "duckdb":
         raise InputError(
             f"check looks at files, tables of a lake and DuckDB and SQLite databases, and this source is read by the "
             f"engine {engine}: look at it with a query of its own, such as count(*), min and max of time"
         )
-    if isinstance(source, Batches) or database_of(source):
-        return
-    if not all(file.is_file() for file in files_of(source)):
-        raise InputError(f"check reads a log more than once, and {source} is a pipe: write it to a file")
+    if not log.again:
+        raise InputError(f"check reads a log more than once, and {log.source} is a pipe: write it to a file")
 
 
-def _guessed_reading(
-    source: str | Batches, sample: Sample, options: LogOptions, settings: EngineSettings
-) -> tuple[EventColumns, dict[str, str], dict[str, Guess], bool]:
+def _guessed_reading(log: Log, options: LogOptions) -> tuple[EventColumns, dict[str, str], dict[str, Guess], bool]:
     """How the log is read, what of that was guessed, by option, why, and whether times are whole numbers."""
+    sample = log.sample
     if not any(sample.values.values()):
         raise InputError("there is no row in it: a release of it would be nothing but noise")
     item, time, time_format = options.item, options.time, options.time_format
@@ -194,7 +175,7 @@ def _guessed_reading(
     open_to = [time] if item and time else [name for name in sample.names if name not in (options.count, *grouped)]
     seen = {name: values for name, values in sample.values.items() if name in open_to}
     known = item and time and (time_format or time not in seen or sample.kinds[time] in NATIVE)
-    profiles = {} if known else profiles_of(source, replace(sample, values=seen), options.table, settings)
+    profiles = {} if known else profiles_of(log, replace(sample, values=seen))
     evidence: dict[str, Guess] = {}
     if time is None:
         evidence["--time"] = guess_time(profiles, item)

@@ -14,10 +14,10 @@ from shlex import quote
 from typing import NoReturn
 
 from dpwindows.count.engines.duckdb import private_engine, progress_bar, running
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EventColumns
 from dpwindows.count.look import PLACEHOLDERS
 from dpwindows.count.query.dialect import TIME_TEXT, Kind, quote_text
-from dpwindows.count.sample import Sample
+from dpwindows.count.sample import Log, Sample
 from dpwindows.count.sources.duckdb import find_parts
 from dpwindows.count.time_formats import EPOCHS, has_clock
 from dpwindows.errors import InputError, counted, percent
@@ -243,8 +243,8 @@ def _ask_for_times(others: Sequence[Profile]) -> NoReturn:
     raise InputError(said)
 
 
-def profiles_of(source: object, sample: Sample, table: str | None, settings: EngineSettings) -> dict[str, Profile]:
-    """What every column of a log holds, by name.
+def profiles_of(log: Log, sample: Sample) -> dict[str, Profile]:
+    """What every column of a sample of a log holds, by name.
 
     All rows are read, once. Of a source that cannot be read whole the first rows are taken.
 
@@ -260,7 +260,7 @@ def profiles_of(source: object, sample: Sample, table: str | None, settings: Eng
     ]
     rows, counts, whole = 0, _Counts(), True
     try:
-        rows, counts = _count_values(source, names, formats, sample, table, settings)
+        rows, counts = _count_values(log, names, formats, sample)
     except InputError:
         whole = False
         for name, there in present.items():
@@ -313,12 +313,7 @@ class _Several(EventColumns):
 
 
 def _count_values(
-    source: object,
-    names: Sequence[str],
-    formats: dict[str, tuple[str, ...]],
-    sample: Sample,
-    table: str | None,
-    settings: EngineSettings,
+    log: Log, names: Sequence[str], formats: dict[str, tuple[str, ...]], sample: Sample
 ) -> tuple[int, _Counts]:
     """The number of rows, and by column the values, the different ones, and those that each format does not read."""
     if not names:
@@ -334,10 +329,11 @@ def _count_values(
             counted_ += [
                 f"count(*) FILTER (v{place} IS NOT NULL AND {_misfit(f'v{place}', one)})" for one in formats[name]
             ]
-    with private_engine(settings) as connection:
-        parts = find_parts(connection, source, several, table)
+    with private_engine(log.settings) as connection:
+        parts = find_parts(connection, log.source, several, log.table)
         texts = " UNION ALL ".join(f"SELECT {', '.join(chosen)} FROM ({part.sql}) AS part" for part in parts)
-        with running(several, source), progress_bar(connection, "looking at columns", shown=settings.progress):
+        shown = log.settings.progress
+        with running(several, log.source), progress_bar(connection, "looking at columns", shown=shown):
             row = connection.execute(f"SELECT {', '.join(counted_)} FROM ({texts}) AS texts").fetchall()[0]
     numbers = iter(row)
     rows, found = next(numbers), _Counts()

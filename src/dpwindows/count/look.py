@@ -17,10 +17,11 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import from_microseconds
 from dpwindows.count.dialects.duckdb import DuckDB
 from dpwindows.count.engines.duckdb import private_engine, progress_bar, running
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EventColumns
 from dpwindows.count.query.dialect import SHOWN, Column, Kind, quote_text
 from dpwindows.count.query.groups import listed_values
 from dpwindows.count.query.relation import EventQueries
+from dpwindows.count.sample import Log
 from dpwindows.count.sources.duckdb import find_parts
 from dpwindows.count.sources.places import place_of
 
@@ -140,16 +141,8 @@ class _Readings(EventQueries):
         return f"CASE WHEN {there} AND ({read}) IS NULL THEN left(CAST({role} AS VARCHAR), {SHOWN}) END"
 
 
-def look(
-    source: object,
-    columns: EventColumns,
-    timeline: Timeline | None,
-    *,
-    integer: bool = False,
-    table: str | None = None,
-    settings: EngineSettings | None = None,
-) -> Look:
-    """Read all of a log, of a source that the engine duckdb counts, and say what is in it.
+def look(log: Log, columns: EventColumns, timeline: Timeline | None, *, integer: bool = False) -> Look:
+    """Read all of a log that the engine duckdb counts, and say what is in it.
 
     The public range is `timeline`, if it is known; where it is not, `integer` says whether times are whole numbers.
 
@@ -157,43 +150,35 @@ def look(
         InputError: the source cannot be read at all, or a column has a type that does not serve.
         EngineError: the engine failed.
     """
-    settings = settings or EngineSettings()
     grouping, columns = columns.grouping, replace(columns, grouping=None)
+    integer = timeline.is_integer if timeline is not None else integer
     groups = []
     for group in () if grouping is None else grouping.columns:
         grouped = replace(columns, grouping=Grouping((group,)))
-        groups.append(_group_look(source, grouped, timeline, integer=integer, table=table, settings=settings))
-    with private_engine(settings) as connection:
-        parts = find_parts(connection, source, columns, table)
-        integer = timeline.is_integer if timeline is not None else integer
+        groups.append(_group_look(log, grouped, timeline or (_ALL_NUMBERS if integer else _ALL_TIME)))
+    with private_engine(log.settings) as connection:
+        parts = find_parts(connection, log.source, columns, log.table)
         wide = _Readings(_Lenient(), columns, _ALL_NUMBERS if integer else _ALL_TIME, cap=2**62)
         readings = " UNION ALL ".join(wide.readings(part.sql, part.types) for part in parts)
         inside: dict[str, Any] = {}
-        with running(columns, source), progress_bar(connection, "looking at events", shown=settings.progress):
+        shown = log.settings.progress
+        with running(columns, log.source), progress_bar(connection, "looking at events", shown=shown):
             figures = _figures(connection, readings, integer=integer)
-            bad = tuple(_bad_values(connection, readings, source, columns))
+            bad = tuple(_bad_values(connection, readings, log.source, columns))
             if timeline is not None:
                 narrow = EventQueries(_Lenient(), columns, timeline, cap=2**31)
                 inside = _inside(connection, [narrow.sql(part.sql, part.types) for part in parts])
     return Look(**figures, bad=bad, **inside, groups=tuple(groups))
 
 
-def _group_look(
-    source: object,
-    columns: EventColumns,
-    timeline: Timeline | None,
-    *,
-    integer: bool,
-    table: str | None,
-    settings: EngineSettings,
-) -> GroupLook:
+def _group_look(log: Log, columns: EventColumns, timeline: Timeline) -> GroupLook:
     """What the one column of a grouping holds, its values matched as a release matches them."""
     assert columns.grouping is not None
     (group,) = columns.grouping.columns
     dialect = _Lenient()
-    writer = EventQueries(dialect, columns, timeline or (_ALL_NUMBERS if integer else _ALL_TIME), cap=1)
-    with private_engine(settings) as connection:
-        parts = find_parts(connection, source, columns, table)
+    writer = EventQueries(dialect, columns, timeline, cap=1)
+    with private_engine(log.settings) as connection:
+        parts = find_parts(connection, log.source, columns, log.table)
         coded = " UNION ALL ".join(f"SELECT code FROM ({writer.sql(part.sql, part.types)})" for part in parts)
         others = []
         for part in parts:
@@ -203,7 +188,7 @@ def _group_look(
                 f"SELECT CAST(read AS VARCHAR) AS read FROM (SELECT {compared} AS read FROM ({part.sql}) AS part) "
                 f"WHERE read IS NOT NULL AND NOT EXISTS (SELECT 1 FROM (VALUES {listed}) AS list(one) WHERE one = read)"
             )
-        with running(columns, source):
+        with running(columns, log.source):
             there = {code for (code,) in connection.execute(f"SELECT DISTINCT code FROM ({coded}) AS coded").fetchall()}
             rows = connection.execute(
                 f"SELECT left(read, {SHOWN}), count(*), sum(count(*)) OVER () FROM ({' UNION ALL '.join(others)}) "

@@ -13,7 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -60,12 +61,35 @@ class Sample:
         return list(self.values)
 
 
-def sample_of(source: str | Batches, layout: CsvLayout | None, table: str | None) -> Sample:
-    """The first rows of a file, a directory, a database in a file or a table of a lake.
+@dataclass(frozen=True)
+class Log:
+    """What is looked at: a file, a glob, a directory, a database in a file or a table of a lake.
 
-    Raises:
-        InputError: there is none, or it cannot be read.
+    `layout` is that of CSV files where it is given, `table` the one to read, and `settings` are those of the engine.
     """
+
+    source: str | Batches
+    layout: CsvLayout | None = None
+    table: str | None = None
+    settings: EngineSettings = field(default_factory=EngineSettings)
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The first rows, read once. Raises `InputError` if there is no such log, or it cannot be read."""
+        return _sample_of(self.source, self.layout, self.table)
+
+    @property
+    def again(self) -> bool:
+        """Whether it can be read more than once: what is read from a pipe is gone."""
+        source = self.source
+        return (
+            isinstance(source, Batches)
+            or database_of(source) is not None
+            or all(file.is_file() for file in files_of(source))
+        )
+
+
+def _sample_of(source: str | Batches, layout: CsvLayout | None, table: str | None) -> Sample:
     if isinstance(source, Batches):
         with private_engine(EngineSettings()) as connection, running(EventColumns("item", "time")):
             connection.register("batches", source.chosen(source.schema.names))
@@ -180,24 +204,13 @@ def _delimiter(lines: Sequence[str]) -> str:
     return best if score(best)[0] > len(lines) // 2 or not score(SPACES)[0] else SPACES
 
 
-def remark_on_zones(
-    source: str | Batches,
-    columns: EventColumns,
-    *,
-    table: str | None,
-    settings: EngineSettings,
-    sample: Sample | None = None,
-) -> str | None:
+def remark_on_zones(log: Log, columns: EventColumns) -> str | None:
     """What to say where times were read in UTC because neither they nor the operator name a zone; else None.
 
-    `sample` are the first rows of the source, where they were read before. Dates carry no zone and need none. A source
-    that is not read here, or not at all, is left to whoever reads it.
+    Dates carry no zone and need none. A source that is not read here, or not at all, is left to whoever reads it.
     """
     with suppress(InputError, EngineError, OSError, KeyError):
-        here = engine_name(source, settings) == "duckdb"
-        # What is read from a pipe is gone.
-        there = isinstance(source, Batches) or database_of(source) or all(file.is_file() for file in files_of(source))
-        if here and there and _are_naive(source, columns, table, sample):
+        if engine_name(log.source, log.settings) == "duckdb" and log.again and _are_naive(log, columns):
             return (
                 f"times in the column {columns.time!r} carry no zone and are read as UTC: if they are local, name "
                 f"their zone with --time-zone"
@@ -205,11 +218,11 @@ def remark_on_zones(
     return None
 
 
-def _are_naive(source: str | Batches, columns: EventColumns, table: str | None, sample: Sample | None) -> bool:
+def _are_naive(log: Log, columns: EventColumns) -> bool:
     pattern = columns.time_format
     if pattern is not None:
         return pattern not in EPOCHS and has_clock(pattern) and not has_offset(pattern)
-    sample = sample or sample_of(source, columns.layout, table)
+    sample = log.sample
     texts = [text for text in sample.values[columns.time] if text is not None]
     unzoned = any(_CLOCK.search(text) and not _ZONED.search(text) for text in texts)
     return sample.kinds[columns.time] is Kind.WALL or (sample.kinds[columns.time] is Kind.TEXT and unzoned)

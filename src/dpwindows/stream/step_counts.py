@@ -54,6 +54,8 @@ class StepCounts:
         """The counts one step later, given what changed in that step.
 
         A recency before `oldest` has left `recent` with its step, so that its changes concern the new one only.
+
+        Raises `ValueError` where a count would be below 0: what changed is not of the items that are known.
         """
         step, oldest = self.step + 1, oldest_at(self.step + 1, self.reach)
         gone = oldest - oldest_at(self.step, self.reach)

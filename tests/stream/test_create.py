@@ -13,6 +13,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
+from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import creating, publishing
 from dpwindows.stream.creating import draft_path
 from dpwindows.stream.store import StateFile, journal_of
@@ -347,3 +348,15 @@ def test_a_ledger_is_not_made_where_everybody_may_replace_it(tmp_path: Path) -> 
     with pytest.raises(dw.InputError, match="everybody may replace the ledger"):
         dw.Ledger.create(folder / "ledger", "log", budget=dw.PureDP(1.0), unit=dw.EventLevel())
     assert left(folder) == []
+
+
+def test_what_refuses_a_stream_that_is_paid_for_is_no_usage_error(tmp_path: Path) -> None:
+    """Whoever sees an InputError takes it that nothing was made, nor spent."""
+    (tmp_path / "password").write_text("x")
+    (tmp_path / "password").chmod(0o600)
+    settings = dw.EngineSettings(password_file=tmp_path / "password", progress=False)
+    with pytest.raises(EngineError, match=r"is made, and paid for .* Do not create it again"):
+        new_stream(tmp_path / "state", plan_of(*PLAN), settings=settings)
+    with pytest.raises(InputError, match="the stream itself"):
+        new_stream(tmp_path / "other", plan_of(*PLAN), copy_to=tmp_path / "other")
+    assert not (tmp_path / "other").exists()

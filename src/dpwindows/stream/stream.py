@@ -33,7 +33,7 @@ from dpwindows.ask.queries import PeriodFamily
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.count.events import EngineSettings, EventColumns, csv_layout, role_name
-from dpwindows.errors import InputError
+from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.kernel.measure import require_sampler
 from dpwindows.plan.stored_designs import BAD_VALUES
@@ -143,6 +143,8 @@ class Stream:
             raise InputError(f"plan must be a StreamPlan, got {type(plan).__name__}: a Plan is for one batch release")
         target, copy = usable_path(path), None if copy_to is None else usable_path(copy_to)
         if copy is not None:
+            if copy == target:
+                raise InputError(f"copy_to (--copy-to) is the stream itself, {target}: name a place on another disk")
             creating.require_new(copy)
         timeline = Timeline.of_length(start, plan.horizon or 1, step, time_zone)
         _require_calendar(plan, timeline)
@@ -164,7 +166,14 @@ class Stream:
         # A stream that could not be opened must not be paid for.
         Mechanism.of(creation.metadata(1))
         creating.create_state(target, creation, plan, ledger)
-        return cls.open(target, ledger, settings=settings)
+        try:
+            return cls.open(target, ledger, settings=settings)
+        except InputError as error:
+            # An InputError says that nothing was spent.
+            raise EngineError(
+                f"the stream {target} is made, and paid for where it has a ledger, but cannot be opened as asked: "
+                f"{error}. Do not create it again: open it with other settings, or another place for its copy"
+            ) from None
 
     @classmethod
     def open(

@@ -18,6 +18,7 @@ from dpwindows.ask.privacy import parse_unit
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import database_parts, records
 from dpwindows.stream.database_parts import DatabaseTables
+from dpwindows.stream.given_events import Given
 from dpwindows.stream.places import place_text
 from dpwindows.stream.spark_parts import SparkFolder
 from dpwindows.stream.store import DamagedError
@@ -194,10 +195,10 @@ def test_events_that_arrive_while_a_step_reads_are_late(
     kind = SparkFolder if isinstance(at, InSpark) else DatabaseTables
     hand_over = kind.hand_over
 
-    def hand_over_and_grow(self: Any, source: Any, *given: Any, **how: Any) -> Any:
-        handed = hand_over(self, source, *given, **how)
+    def hand_over_and_grow(self: Any, given: Given) -> Any:
+        handed = hand_over(self, given)
         grown = table_of([*SECOND, ("new", 2, 1)])
-        at.put(grown) if isinstance(at, InPostgreSQL) else pa.parquet.write_table(grown, source)
+        at.put(grown) if isinstance(at, InPostgreSQL) else pa.parquet.write_table(grown, given.source)
         return handed
 
     with both(tmp_path, plan_of(*PLAN), at) as (here, there):

@@ -19,13 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
-from dpwindows.ask.timeline import Timeline
 from dpwindows.count.dialects.postgresql import DIALECT
 from dpwindows.count.engines.postgresql import Server, explained, first_line, opened
 from dpwindows.count.engines.sql import require_as_meant
 from dpwindows.count.engines.sql_alchemy import engine_of
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.groups import span_of
 from dpwindows.count.query.dialect import quote_name, quote_text
 from dpwindows.count.query.relation import events_sql
 from dpwindows.count.query.wanted import Wanted
@@ -34,13 +32,11 @@ from dpwindows.count.sources.database import database_of, parse_address, transla
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream.given_events import (
     MOST,
+    Given,
     Handed,
     fingerprint_sql,
     fingerprints_of,
-    grouped_sql,
     kind_elsewhere,
-    require_kind,
-    text_of_row,
 )
 from dpwindows.stream.place import Manifest, Name, Part
 from dpwindows.stream.store import damaged
@@ -86,37 +82,26 @@ class DatabaseTables:
         """As `Place` says; text is kept as its bytes, which have no collation."""
         return _ITEM_TYPES[kind]
 
-    def hand_over(
-        self,
-        source: object,
-        columns: EventColumns,
-        timeline: Timeline,
-        key: str,
-        known: str | None,
-        *,
-        later: bool,
-        table: str | None,
-    ) -> Handed:
+    def hand_over(self, given: Given) -> Handed:
         """As `Place` says: a table or view of the same database, given by its address."""
-        self._require_same_database(source)
-        self._probe(source, columns, timeline, table)
+        columns = given.columns
+        self._require_same_database(given.source)
+        self._probe(given)
         self.forget()
         with translated(lambda error: _refused(error, columns)):
             server = Server(self._connection(), DIALECT)
-            relation = server.relation(columns, table)
+            relation = server.relation(columns, given.table)
             kind = kind_elsewhere(relation.types["item"], columns)
-            events = events_sql(DIALECT, columns, timeline, *relation, cap=MOST, later=later)
-            span = None if columns.grouping is None else span_of(timeline, later=later)
+            events = events_sql(DIALECT, columns, given.timeline, *relation, cap=MOST, later=given.later)
             of_bytes = relation.types["item"].type_name == "CHARACTER"
             item = "CAST(item AS BIGINT)" if kind == "integer" else "item" if of_bytes else "convert_to(item, 'UTF8')"
-            grouped = grouped_sql(DIALECT, events, item, weighted=columns.count is not None, span=span)
+            grouped = given.grouped_sql(DIALECT, events, item)
             rows = server.execute(f"CREATE TABLE {self.handed} AS {grouped}").rowcount
         if rows == 0:
             return Handed(None, {})
-        require_kind(kind, known, columns)
-        text = text_of_row(key) + ("" if columns.grouping is None else " || cell || ':'")
+        given.require_kind(kind)
         item = "item" if kind == "text" else "convert_to(CAST(item AS text), 'UTF8')"
-        hashed = f"encode(sha256(convert_to({text}, 'UTF8') || {item}), 'hex')"
+        hashed = f"encode(sha256(convert_to({given.text_of_row()}, 'UTF8') || {item}), 'hex')"
         # Of the digits one is left out at a time: what has a sign in 64 bits has none then.
         high, low = (
             f"CAST(('x' || substr(hash, {at}, 8))::bit(32)::bigint AS numeric) * 4294967296 + "
@@ -230,13 +215,12 @@ class DatabaseTables:
             "for EVENTS, user and all, and the name of the table or view with --table"
         )
 
-    def _probe(self, source: object, columns: EventColumns, timeline: Timeline, table: str | None) -> None:
+    def _probe(self, given: Given) -> None:
         """Ask the server what is known, once, as before it counts for a release."""
         if not self._probed:
             wanted = Wanted((1,), EVERY_OCCURRENCE)
-            request = CountRequest(
-                self._address, replace(columns, grouping=None), timeline, wanted, table, self._settings
-            )
+            columns = replace(given.columns, grouping=None)
+            request = CountRequest(self._address, columns, given.timeline, wanted, given.table, self._settings)
             require_as_meant(opened, request, DIALECT)
             self._probed = True
 

@@ -68,6 +68,67 @@ def kind_elsewhere(column: Column, columns: EventColumns) -> str:
 
 
 @dataclass(frozen=True)
+class Given:
+    """The events of one call as they are given, and how they are read.
+
+    Attributes:
+        source: what holds them.
+        columns: their columns, as was fixed when the stream was created.
+        timeline: the steps up to the end of the call.
+        key: of the fingerprints.
+        known: the kind of the items so far, None before the first.
+        later: whether events after the timeline are read too.
+        table: the table of a database.
+    """
+
+    source: Any
+    columns: EventColumns
+    timeline: Timeline
+    key: str
+    known: str | None
+    later: bool
+    table: str | None
+
+    def grouped_sql(self, dialect: Dialect, events: str, item: str) -> str:
+        """The query of the rows of `handed`, out of (item, step, count), in any engine's SQL.
+
+        Args:
+            dialect: of the engine.
+            events: the query of the events, as `EventQueries` writes it.
+            item: the expression that items are kept as, each as another one.
+        """
+        total = capped_sum("count") if self.columns.count is not None else "count(*)"
+        place = "step"
+        if self.columns.grouping is not None:
+            # Steps are places in cells of so many (`places_sql`).
+            span = span_of(self.timeline, later=self.later)
+            cell, step = dialect.divide.format("step", span), dialect.remainder.format("step", span)
+            place = f"CAST({cell} AS INTEGER) AS cell, CAST({step} AS INTEGER) AS step"
+        rows = f"SELECT item, step, {total} AS total FROM ({events}) AS events GROUP BY item, step"
+        return f"SELECT {item} AS item, {place}, total FROM ({rows}) AS rows_of_steps"
+
+    def text_of_row(self) -> str:
+        """The SQL of the text of a row of `handed` that is hashed, but for its item.
+
+        Step, total and cell end in a mark that no number holds, so that different rows are different texts.
+        """
+        cell = "" if self.columns.grouping is None else " || cell || ':'"
+        return f"{quote_text(self.key)} || step || ':' || total || ':'{cell}"
+
+    def require_kind(self, kind: str) -> None:
+        """Check that items are of the kind that they have been of so far.
+
+        Raises:
+            InputError: they are not.
+        """
+        if self.known not in (None, kind):
+            raise InputError(
+                f"the items of this stream are of type {self.known}, as in its first events, and the column "
+                f"{self.columns.item!r} is now of type {kind}: write it as it was"
+            )
+
+
+@dataclass(frozen=True)
 class Handed:
     """The events of one call: in the temporary table `handed` (item, step, total), and by step.
 
@@ -97,62 +158,31 @@ class Handed:
 EMPTY = Handed(None, {})
 
 
-def hand_over(
-    engine: Engine,
-    source: object,
-    columns: EventColumns,
-    timeline: Timeline,
-    key: str,
-    known: str | None,
-    *,
-    later: bool,
-    table: str | None,
-    settings: EngineSettings,
-) -> Handed:
-    """Read events into the temporary table `handed` of an engine; with `later` those after the timeline too.
+def hand_over(engine: Engine, given: Given, settings: EngineSettings) -> Handed:
+    """Read events into the temporary table `handed` of an engine.
 
     Raises:
-        InputError: the events cannot be read as asked, or their items are of another kind than those `known`.
+        InputError: the events cannot be read as asked, or their items are of another kind than before.
         EngineError: the engine failed while reading.
     """
-    keys = ["item"] if columns.grouping is None else ["cell", "item"]
-    with open_events(source, columns, timeline, cap=MOST, table=table, settings=settings, later=later) as events:
+    keys = ["item"] if given.columns.grouping is None else ["cell", "item"]
+    read = given.source, given.columns, given.timeline
+    with open_events(*read, cap=MOST, table=given.table, settings=settings, later=given.later) as events:
         reader = events.connection
         reader.execute("SET TimeZone = 'UTC'")
         item_type = reader.sql(events.sql).types[0]
         kind = kind_of(item_type.id, str(item_type))
         # Read and grouped before it leaves that engine, so that whatever is wrong with the events shows there.
         with progress_bar(reader, "reading events", shown=settings.progress):
-            span = None if columns.grouping is None else span_of(timeline, later=later)
             item = "hex(item)" if kind == "BLOB" else f"CAST(item AS {sql_type_of(kind)})"
-            grouped = grouped_sql(DIALECT, events.sql, item, weighted=events.weighted, span=span)
-            reader.execute(f"CREATE TEMP TABLE grouped AS {grouped}")
+            reader.execute(f"CREATE TEMP TABLE grouped AS {given.grouped_sql(DIALECT, events.sql, item)}")
         with engine.guarded() as connection:
             _lay_out(connection, reader.table("grouped").to_arrow_reader(), keys)
     with engine.guarded() as connection:
-        fingerprints = _fingerprints(connection, key, " || ':' || ".join(keys))
+        fingerprints = _fingerprints(connection, given)
     if fingerprints:
-        require_kind(kind, known, columns)
+        given.require_kind(kind)
     return Handed(kind if fingerprints else None, fingerprints)
-
-
-def grouped_sql(dialect: Dialect, events: str, item: str, *, weighted: bool, span: int | None) -> str:
-    """The query of the rows of `handed`, out of (item, step, count), in any engine's SQL.
-
-    Args:
-        dialect: of the engine.
-        events: the query of the events, as `EventQueries` writes it.
-        item: the expression that items are kept as, each as another one.
-        weighted: whether events have counts.
-        span: with groups, steps are places in cells of so many (`places_sql`).
-    """
-    total = capped_sum("count") if weighted else "count(*)"
-    place = "step"
-    if span is not None:
-        cell, step = dialect.divide.format("step", span), dialect.remainder.format("step", span)
-        place = f"CAST({cell} AS INTEGER) AS cell, CAST({step} AS INTEGER) AS step"
-    rows = f"SELECT item, step, {total} AS total FROM ({events}) AS events GROUP BY item, step"
-    return f"SELECT {item} AS item, {place}, total FROM ({rows}) AS rows_of_steps"
 
 
 def capped_sum(column: str) -> str:
@@ -171,32 +201,11 @@ def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, 
         connection.unregister("arriving")
 
 
-def require_kind(kind: str, known: str | None, columns: EventColumns) -> None:
-    """Check that items are of the kind that they have been of so far.
-
-    Raises:
-        InputError: they are not.
-    """
-    if known not in (None, kind):
-        raise InputError(
-            f"the items of this stream are of type {known}, as in its first events, and the column {columns.item!r} is "
-            f"now of type {kind}: write it as it was"
-        )
-
-
-def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str, item: str) -> dict[int, str]:
-    """The fingerprint of each step that has rows; `item` is the SQL of an item's text."""
+def _fingerprints(connection: duckdb.DuckDBPyConnection, given: Given) -> dict[int, str]:
+    """The fingerprint of each step that has rows."""
     high, low = (f"CAST(CAST('0x' || substr(hash, {at}, 16) AS UBIGINT) AS HUGEINT)" for at in (1, 17))
-    query = fingerprint_sql("handed", f"sha256({text_of_row(key)} || {item})", high, low, "VARCHAR")
+    query = fingerprint_sql("handed", f"sha256({given.text_of_row()} || item)", high, low, "VARCHAR")
     return fingerprints_of(connection.execute(query).fetchall())
-
-
-def text_of_row(key: str) -> str:
-    """The SQL of the text of a row of `handed` that is hashed, but for its cell and item.
-
-    Step and total end in a mark that no number holds, so that different rows are different texts.
-    """
-    return f"{quote_text(key)} || step || ':' || total || ':'"
 
 
 def fingerprint_sql(relation: str, hashed: str, high: str, low: str, text: str) -> str:

@@ -16,14 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dpwindows.ask.timeline import Timeline
 from dpwindows.count.dialects.duckdb import DIALECT
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EngineSettings
 from dpwindows.count.query.dialect import quote_text
 from dpwindows.durable import sync_file, sync_folder
 from dpwindows.errors import EngineError
 from dpwindows.stream.engine import Engine
-from dpwindows.stream.given_events import Handed, hand_over, sql_type_of
+from dpwindows.stream.given_events import Given, Handed, hand_over, sql_type_of
 from dpwindows.stream.place import Manifest, Name, Part
 from dpwindows.stream.store import damaged, disk_error
 
@@ -44,20 +43,9 @@ class LocalFolder:
         """As `Place` says."""
         return sql_type_of(kind)
 
-    def hand_over(
-        self,
-        source: object,
-        columns: EventColumns,
-        timeline: Timeline,
-        key: str,
-        known: str | None,
-        *,
-        later: bool,
-        table: str | None,
-    ) -> Handed:
+    def hand_over(self, given: Given) -> Handed:
         """As `Place` says."""
-        given = self._engine, source, columns, timeline, key, known
-        return hand_over(*given, later=later, table=table, settings=self._settings)
+        return hand_over(self._engine, given, self._settings)
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:
         """As `Place` says. Raises `EngineError` where the disk fails."""

@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
-from dpwindows.ask.timeline import Timeline
-from dpwindows.count.events import EventColumns
 from dpwindows.count.query.dialect import Dialect
-from dpwindows.stream.given_events import Handed
+from dpwindows.stream.given_events import Given, Handed
 
 _NAME = re.compile(r"step=([0-9]+)-token=([0-9a-f]+)(-base)?\.items")
 # Characters of the token of an attempt that stand in names: databases have names of 63 bytes at most.
@@ -72,18 +70,8 @@ class Place(Protocol):
         """The SQL type that items of a kind are kept as."""
         ...
 
-    def hand_over(
-        self,
-        source: object,
-        columns: EventColumns,
-        timeline: Timeline,
-        key: str,
-        known: str | None,
-        *,
-        later: bool,
-        table: str | None,
-    ) -> Handed:
-        """Read events into `handed`, once, and give their fingerprints; arguments as for `given_events.hand_over`."""
+    def hand_over(self, given: Given) -> Handed:
+        """Read events into `handed`, once, and give their fingerprints."""
         ...
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:

@@ -20,11 +20,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpwindows.ask.timeline import Timeline
 from dpwindows.count.dialects.spark import DIALECT
 from dpwindows.count.engines.spark import running, session_for, session_of, view_of
-from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.groups import span_of
+from dpwindows.count.events import EngineSettings
 from dpwindows.count.query.relation import events_sql, unreadable
 from dpwindows.count.sources.names import require_columns
 from dpwindows.count.sources.spark import malformed, open_frame
@@ -32,13 +30,11 @@ from dpwindows.durable import sync_file, sync_folder
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream.given_events import (
     MOST,
+    Given,
     Handed,
     fingerprint_sql,
     fingerprints_of,
-    grouped_sql,
     kind_elsewhere,
-    require_kind,
-    text_of_row,
 )
 from dpwindows.stream.place import Manifest, Name, Part
 from dpwindows.stream.store import damaged, disk_error
@@ -76,22 +72,13 @@ class SparkFolder:
         """As `Place` says; text is kept as its bytes."""
         return _ITEM_TYPES[kind]
 
-    def hand_over(
-        self,
-        source: object,
-        columns: EventColumns,
-        timeline: Timeline,
-        key: str,
-        known: str | None,
-        *,
-        later: bool,
-        table: str | None,
-    ) -> Handed:
+    def hand_over(self, given: Given) -> Handed:
         """As `Place` says: what Spark reads, a path, the name of a table, or a frame of it."""
+        columns = given.columns
         with running(lambda message: malformed(message) or unreadable(message, columns)):
-            session = self._session(source)
+            session = self._session(given.source)
             self.forget()
-            with open_frame(session, source, columns, table) as frame:
+            with open_frame(session, given.source, columns, given.table) as frame:
                 require_columns(columns, frame.columns, "the Spark relation")
                 places = {role: frame.columns.index(name) for role, name in columns.roles}
                 types = {
@@ -101,22 +88,19 @@ class SparkFolder:
                 kind = kind_elsewhere(types["item"], columns)
                 with view_of(session, frame) as view:
                     names = {role: f"c{place}" for role, place in places.items()}
-                    events = events_sql(DIALECT, columns, timeline, view, names, types, cap=MOST, later=later)
-                    span = None if columns.grouping is None else span_of(timeline, later=later)
-                    item = f"CAST(item AS {_ITEM_TYPES[kind]})"
-                    weighted = columns.count is not None
-                    grouped = grouped_sql(DIALECT, events, item, weighted=weighted, span=span)
+                    place = columns, given.timeline, view, names, types
+                    events = events_sql(DIALECT, *place, cap=MOST, later=given.later)
+                    grouped = given.grouped_sql(DIALECT, events, f"CAST(item AS {_ITEM_TYPES[kind]})")
                     folder = f"{self._root}/call-{secrets.token_hex(12)}"
                     files = self._written(session, folder, grouped)
         if not files:
             return Handed(None, {})
-        require_kind(kind, known, columns)
+        given.require_kind(kind)
         with self._guarded() as session:
             self._read(session, files.listed).createOrReplaceTempView(self.handed)
-        text = text_of_row(key) + ("" if columns.grouping is None else " || cell || ':'")
         item = "item" if kind == "text" else "CAST(CAST(item AS STRING) AS BINARY)"
         high, low = (f"CAST(conv(substr(hash, {at}, 16), 16, 10) AS DECIMAL(20, 0))" for at in (1, 17))
-        hashed = f"sha2(concat(CAST({text} AS BINARY), {item}), 256)"
+        hashed = f"sha2(concat(CAST({given.text_of_row()} AS BINARY), {item}), 256)"
         return Handed(kind, fingerprints_of(self.ask(fingerprint_sql(self.handed, hashed, high, low, "STRING"))))
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:

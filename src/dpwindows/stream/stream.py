@@ -52,7 +52,7 @@ from dpwindows.stream.calls import (
     require_policies,
 )
 from dpwindows.stream.closing import close_step
-from dpwindows.stream.given_events import EMPTY, NOTHING, Handed
+from dpwindows.stream.given_events import EMPTY, NOTHING, Given, Handed
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.places import kind_of_place, open_place, place_text
 from dpwindows.stream.publishing import Gate
@@ -397,11 +397,8 @@ class Stream:
 
     def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation
-        return self._place.hand_over(
-            *(events, creation.event_columns, timeline, creation.secret, self._position.kind),
-            later=later == "refuse",
-            table=table,
-        )
+        read = creation.event_columns, timeline, creation.secret, self._position.kind
+        return self._place.hand_over(Given(events, *read, later == "refuse", table))
 
     def _close(self, task: Task, timeline: Timeline, handed: Handed, moved: str) -> None:
         """Close what is left of a call, step by step."""

@@ -253,8 +253,8 @@ MUTANTS = [
     Mutant(
         "An event of a closed step may be handed over again in another group, and nobody notices.",
         "stream/given_events.py",
-        "\" || ':' || \".join(keys)",
-        '"item"',
+        '        cell = "" if self.columns.grouping is None else " || cell || \':\'"\n',
+        '        cell = ""\n',
         "tests/stream/test_groups.py::test_an_event_that_changed_its_group_is_no_repetition",
     ),
     Mutant(

@@ -65,9 +65,7 @@ class Band:
     def largest_exact_within(self, first: IntArray, last: IntArray, weight: float) -> FloatArray:
         """The same of its windows that weigh more."""
         exact = Band(self.k, np.where(self.weights > weight, self.values, 0.0), self.weights)
-        for rows in (rows_by_start, rows_by_end):
-            for row in rows(exact.values):
-                np.maximum.accumulate(row, out=row)
+        _largest_within(exact.values)
         return exact.largest_within(first, last)
 
     def windows(self) -> tuple[IntArray, IntArray]:
@@ -96,6 +94,13 @@ def _least_around(by_end: FloatArray) -> FloatArray:
         for row in rows(by_end):
             row[:] = np.minimum.accumulate(row[::-1])[::-1]
     return by_end
+
+
+def _largest_within(by_end: FloatArray) -> None:
+    """Put in place of each number, in place, the largest of the windows that its window holds."""
+    for rows in (rows_by_start, rows_by_end):
+        for row in rows(by_end):
+            np.maximum.accumulate(row, out=row)
 
 
 def leave_to_parts(bands: Sequence[Band], typical: Sequence[float]) -> None:
@@ -144,9 +149,7 @@ class _Left:
                 for i, j in _pairs(thresholds, k):
                     self._split(k, n, i, j)
         for k, least in self.least.items():
-            for rows in (rows_by_start, rows_by_end):
-                for row in rows(least):
-                    np.maximum.accumulate(row, out=row)
+            _largest_within(least)
             np.minimum(least, self.most[k], out=least)
 
     def _split(self, k: int, n: int, i: int, j: int) -> None:
@@ -217,9 +220,7 @@ def monotone(by_end: FloatArray, weights: FloatArray, typical: float) -> None:
     # the largest that it holds.
     np.maximum(by_end, 0, out=by_end)
     _lower_to_exact(by_end, weights, typical)
-    for rows in (rows_by_start, rows_by_end):
-        for row in rows(by_end):
-            np.maximum.accumulate(row, out=row)
+    _largest_within(by_end)
 
 
 def _lower_to_exact(by_end: FloatArray, weights: FloatArray, typical: float) -> None:

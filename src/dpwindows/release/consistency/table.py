@@ -151,7 +151,7 @@ def _tables(families: Sequence[Family], steps: int, groups: int) -> tuple[list[T
         # None is raised to what is known of a larger threshold, which smoothing may have done more for.
         error = float(np.concatenate([1 / row for row in rows_by_end(weights)]).mean())
         errors.append(max([error, *errors]))
-    if solved:
+    if solved and any(band.k > 1 for band in bands):
         leave_to_parts(bands, list(typicals.values()))
     tables += bands
     by_k = {band.k: band for band in bands}

@@ -48,8 +48,8 @@ class _DataFusion:
         import datafusion
 
         # A session shows its settings only where it was told to when it was made.
-        told = datafusion.SessionContext(self._session.copied_config().with_information_schema(True))
-        settings = told.sql("SHOW ALL").to_pydict()
+        open_session = datafusion.SessionContext(self._session.copied_config().with_information_schema(True))
+        settings = open_session.sql("SHOW ALL").to_pydict()
         return str((datafusion.__version__, sorted(zip(settings["name"], settings["value"], strict=True), key=str)))
 
 

@@ -223,6 +223,18 @@ def test_a_conflict_is_tried_again_and_not_for_ever(
     assert len(ledger.book().entries) == 1
 
 
+def test_a_lost_answer_is_not_taken_for_nothing_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock may be held by the very transaction that was lost, for longer than anybody waits."""
+    monkeypatch.setattr(servers, "_PAUSES", (0.0, 0.0))
+    ends = iter([servers._PassingError("it may have been recorded"), EngineError("in use; nothing was spent")])
+
+    def work() -> None:
+        raise next(ends)
+
+    with pytest.raises(EngineError, match="it may have been recorded"):
+        ServerStore("postgresql://me@host/base")._tried(work)
+
+
 # ---- what the server must be like
 
 

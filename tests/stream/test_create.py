@@ -350,13 +350,22 @@ def test_a_ledger_is_not_made_where_everybody_may_replace_it(tmp_path: Path) -> 
     assert left(folder) == []
 
 
-def test_what_refuses_a_stream_that_is_paid_for_is_no_usage_error(tmp_path: Path) -> None:
-    """Whoever sees an InputError takes it that nothing was made, nor spent."""
+def test_what_a_stream_cannot_be_opened_with_is_refused_before_it_is_made(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("x")
     (tmp_path / "password").chmod(0o600)
     settings = dw.EngineSettings(password_file=tmp_path / "password", progress=False)
-    with pytest.raises(EngineError, match=r"is made, and paid for .* Do not create it again"):
+    with pytest.raises(InputError, match="no password"):
         new_stream(tmp_path / "state", plan_of(*PLAN), settings=settings)
     with pytest.raises(InputError, match="the stream itself"):
         new_stream(tmp_path / "other", plan_of(*PLAN), copy_to=tmp_path / "other")
-    assert not (tmp_path / "other").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["password"]
+
+
+def test_what_refuses_a_stream_that_is_paid_for_is_no_usage_error(tmp_path: Path) -> None:
+    """Whoever sees an InputError takes it that nothing was made, nor spent."""
+    items = tmp_path / "copy" / "state-items"
+    items.mkdir(parents=True)
+    items.chmod(0o777)
+    with pytest.raises(EngineError, match=r"is made, and paid for .* Do not create it again"):
+        new_stream(tmp_path / "state", plan_of(*PLAN), copy_to=tmp_path / "copy" / "state")
+    assert (tmp_path / "state").exists()

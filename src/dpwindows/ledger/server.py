@@ -162,9 +162,10 @@ class ServerStore:
                 return self._done(work)
             except _PassingError as error:
                 lost = lost or error
-            except (_UnreachableError, _RefusedError) as error:
-                # What was lost may have been recorded, and says so: that is no refusal.
-                if lost is None or isinstance(error, _RefusedError):
+            except (EngineError, _RefusedError) as error:
+                # What was lost may have been recorded, and says so, whatever comes after it: that is no refusal, nor is
+                # it known that nothing was spent.
+                if lost is None or not isinstance(error, _UnreachableError):
                     raise lost or error from None
             if (pause := next(pauses, None)) is None:
                 raise lost

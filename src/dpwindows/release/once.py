@@ -10,9 +10,10 @@ The order of things is what the guarantee rests on:
 
 **A retry costs nothing.** If an entry was recorded for the same request on the same answers, and its release was never
 stored, because a process or a connection ended in between, 4 goes on with that entry and spends nothing. Its first
-draw, if there was one, was seen by nobody. Of several draws for one entry the first that is stored is kept, and all
-return it. *Proof that one charge pays for it:* which draw is kept is decided by when processes and connections end, and
-never by the numbers, on which nothing between drawing and storing depends; so what is kept has the law of one draw.
+draw, if there was one, was seen by nobody (but for who reads what a server logs: docs/ledger.md). Of several draws for
+one entry the first that is stored is kept, and all return it. *Proof that one charge pays for it:* which draw is kept
+is decided by when processes and connections end, and never by the numbers, on which nothing between drawing and storing
+depends; so what is kept has the law of one draw.
 (How long a draw takes may depend on its noise. Whoever kills by the clock, again and again, is the operator, who has
 the log.)
 
@@ -82,12 +83,12 @@ def release_once(
             release = draw(answers, {"ledger": {"dataset": ledger.dataset, "entry": number}})
             content = release_files.to_bytes(release.table, release.metadata)
             kept = ledger.store(number, release.metadata["release_id"], content)
+            return Outcome(Release(*release_files.from_bytes(kept)), stored=kept != content)
         except (InputError, EngineError) as error:
             raise EngineError(
                 f"{error}. The budget of entry {number} is spent, the numbers drawn for it were discarded and nothing "
                 "was published. Run the same again: it draws for that entry, and spends nothing more"
             ) from error
-    return Outcome(Release(*release_files.from_bytes(kept)), stored=kept != content)
 
 
 def _require_room(ledger: Ledger, request: Request) -> None:

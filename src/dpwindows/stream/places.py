@@ -64,15 +64,21 @@ def kind_of_place(text: str | None) -> str:
     return "postgresql" if database_of(text) == "postgresql" else "spark"
 
 
+def require_settings(text: str | None, settings: EngineSettings) -> None:
+    """Refuse settings that mean nothing at a place. Raises `InputError`."""
+    if kind_of_place(text) == "folder":
+        settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
+
+
 def open_place(state: StateFile, text: str | None, stream_id: str, settings: EngineSettings) -> Place:
     """The place of a stream, which begins its engine when it is first asked.
 
     Raises:
         InputError: a setting means nothing there.
     """
+    require_settings(text, settings)
     match kind_of_place(text):
         case "folder":
-            settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
             return LocalFolder(state.path, state.folder, settings)
         case "spark":
             from dpwindows.stream.spark_parts import SparkFolder

@@ -54,7 +54,7 @@ from dpwindows.stream.calls import (
 from dpwindows.stream.closing import close_step
 from dpwindows.stream.given_events import EMPTY, NOTHING, Given, Handed
 from dpwindows.stream.mechanism import Mechanism
-from dpwindows.stream.places import kind_of_place, open_place, place_text
+from dpwindows.stream.places import kind_of_place, open_place, place_text, require_settings
 from dpwindows.stream.publishing import Gate
 from dpwindows.stream.recencies import drop_garbage
 from dpwindows.stream.records import Call, Creation
@@ -162,8 +162,9 @@ class Stream:
             copy_to=None if copy is None else str(copy),
             items_at=None if items_at is None else place_text(str(items_at)),
         )
-        require_sampler(plan.noise)
         # A stream that could not be opened must not be paid for.
+        require_sampler(plan.noise)
+        require_settings(creation.items_at, settings or EngineSettings())
         Mechanism.of(creation.metadata(1))
         creating.create_state(target, creation, plan, ledger)
         try:

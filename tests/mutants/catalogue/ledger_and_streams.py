@@ -381,6 +381,20 @@ MUTANTS = [
         "tests/stream/test_elsewhere.py::test_rows_that_two_tasks_wrote_are_noticed_before_they_count",
     ),
     Mutant(
+        "After a lost answer a lock that was waited for too long says that nothing was spent.",
+        "ledger/server.py",
+        "                    raise lost or error from None\n",
+        "                    raise error from None\n",
+        "tests/ledger/test_server.py::test_a_lost_answer_is_not_taken_for_nothing_spent",
+    ),
+    Mutant(
+        "A stream is paid for with settings that it cannot be opened with.",
+        "stream/stream.py",
+        "        require_settings(creation.items_at, settings or EngineSettings())\n",
+        "",
+        "tests/stream/test_create.py::test_what_a_stream_cannot_be_opened_with_is_refused_before_it_is_made",
+    ),
+    Mutant(
         "Items beyond 64 bits wrap in a session of Spark: two become one, one has two rows, and it counts twice.",
         "stream/spark_parts.py",
         '            if self._used.conf.get("spark.sql.ansi.enabled") != "true":\n',

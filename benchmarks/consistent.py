@@ -30,7 +30,8 @@ from dpwindows.count.events import EventColumns
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
 from dpwindows.demo import flights
-from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT
+from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.plan.allotment import Allotment
 from dpwindows.release.consistency.table import consistent_counts
@@ -40,6 +41,8 @@ TOGETHER = (
     ("rolling:1 rolling:7 rolling:28 cumulative", (1,)),
     ("rolling:7 rolling:28 cumulative any:90", (1, 3)),
     ("rolling:7 rolling:28 tumbling:month", (1,)),
+    ("tumbling:week tumbling:month to-date:quarter", (1,)),
+    ("tumbling:quarter to-date:year", (1,)),
     ("any:7 rolling:28 tumbling:month", (1, 2)),
     ("any:28 tumbling:week tumbling:month", (1,)),
     ("any:90 tumbling:month tumbling:quarter", (1,)),
@@ -59,10 +62,14 @@ def simulate(allotment: Allotment, generator: np.random.Generator) -> dict[int, 
     """What the noise of a release does to the estimates of each threshold."""
     measurement = allotment.measurement
     design, scale = measurement.design, measurement.scale
-    draw = generator.standard_normal if measurement.law == GAUSSIAN else generator.laplace
+
+    def draw(rows: int) -> FloatArray:
+        if measurement.law in JOINT:
+            return draw_jointly(measurement.law, scale, rows).astype(np.float64)
+        return scale * (generator.standard_normal if measurement.law == GAUSSIAN else generator.laplace)(size=rows)
+
     return {
-        k: allotment.own(reading.of(design.at(k)).decode(scale * draw(size=design.at(k).rows)))
-        for k in design.problem.thresholds
+        k: allotment.own(reading.of(design.at(k)).decode(draw(design.at(k).rows))) for k in design.problem.thresholds
     }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.queries import Query, WindowFamily
-from dpwindows.plan.workload import Workload, is_solved, least_workload
+from dpwindows.plan.workload import Workload, is_solved, least_workload, table_length
 
 # Megabytes at the most of whole releases with consistent numbers, on Linux with Python 3.11 (docs/scaling.md).
 MEASURED: list[tuple[WindowFamily, int, int]] = [
@@ -72,6 +72,19 @@ def test_a_release_takes_no_more_memory_than_was_forecast(tmp_path: Path, window
     query = Query(dw.AnyWindow(30) if window == "any:30" else dw.Rolling(7)).at_least(1)
     forecast = least_workload([query], steps).memory
     assert 0.5 * forecast < used * 1024 < forecast
+
+
+def test_families_that_share_windows_share_a_table() -> None:
+    """Of any windows always; of others where there are two, as far as the nearest log is looked for."""
+    week, month, year = dw.Rolling(7), dw.Tumbling(31), dw.Tumbling(365)
+    assert table_length([week], 365, 1) == table_length([dw.Cumulative(), dw.ToDate("month")], 365, 1) == 0
+    assert table_length([week, dw.Cumulative()], 365, 1) == 7
+    assert table_length([week, month], 365, 1) == table_length([dw.AnyWindow(28), month], 365, 1) == 31
+    assert table_length([week, month, year], 365, 1) == 365
+    assert table_length([week, month, year], 365, 100) == 31
+    queries = [Query(window).at_least(1) for window in (week, month)]
+    assert least_workload(queries, 365).solved == 31 * 365 - 31 * 30 // 2
+    assert least_workload(queries[:1], 365).solved == 0
 
 
 def test_groups_share_the_work() -> None:

@@ -9,11 +9,11 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.queries import AnyWindow, Cumulative, ToDate, WindowFamily
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, is_whole
 from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.errors import InputError, counted, time_text
@@ -38,6 +38,8 @@ _BYTES_A_SOLVED_WINDOW = 1500
 # For how many windows times the longest it is looked for: for each group about a second, for all of them half a minute;
 # and the most windows where that is more than a second, of which a year of days has less.
 _WORK_EACH, _WORK, _WINDOWS = 1_500_000, 50_000_000, 67_000
+# So many families are made to agree in such a table where none has any windows.
+_FAMILIES = 2
 # Plans that draw more than this say so before they are run.
 NOTED = 2_000_000
 
@@ -86,31 +88,53 @@ class Workload:
         )
 
 
-def plan_workload(allotments: Iterable[Allotment]) -> Workload:
+def plan_workload(allotments: Sequence[Allotment]) -> Workload:
     """The size of a release of these measurements."""
-    works = []
+    work, groups_of = Workload(), dict[object, int]()
     for allotment in allotments:
         design, groups = allotment.measurement.design, allotment.groups
         draws = 0 if allotment.series else groups * design.rows * len(design.problem.thresholds)
-        works.append(_query_workload(allotment.query, design.problem.steps, groups, draws))
-    return sum(works, Workload())
+        work += _query_workload(allotment.query, design.problem.steps, groups, draws)
+        groups_of[allotment.by] = groups
+    queries = [allotment.query for allotment in allotments]
+    return work + _solving(queries, allotments[0].measurement.design.problem.steps, sum(groups_of.values()))
 
 
-def least_workload(queries: Iterable[Query], steps: int, groups: int = 1) -> Workload:
+def least_workload(queries: Sequence[Query], steps: int, groups: int = 1) -> Workload:
     """The least that a release of these queries takes: a draw for every window and threshold, whatever the strategy."""
     works = []
     for query in queries:
         draws = groups * count_windows(query.window, steps) * len(query.thresholds)
         works.append(_query_workload(query, steps, groups, draws))
-    return sum(works, Workload())
+    return sum(works, _solving(queries, steps, groups))
 
 
 def _query_workload(query: Query, steps: int, groups: int, draws: int) -> Workload:
     rows = groups * count_windows(query.window, steps) * len(query.measures)
     if isinstance(query.window, AnyWindow):
-        solved = is_solved(steps, longest_window(query.window, steps), groups)
-        return Workload(rows, draws, solved=count_windows(query.window, steps) if solved else 0)
+        return Workload(rows, draws)
     return Workload(rows, draws, rows, min(steps * longest_window(query.window, steps), _MOST_SUMS))
+
+
+def _solving(queries: Iterable[Query], steps: int, groups: int) -> Workload:
+    longest = table_length([query.window for query in queries], steps, groups)
+    solved = longest > 0 and is_solved(steps, longest, groups)
+    return Workload(solved=count_windows(AnyWindow(longest), steps) if solved else 0)
+
+
+def table_length(windows: Sequence[WindowFamily], steps: int, groups: int) -> int:
+    """The longest window of the table of all windows that these families are made to agree in; 0 where there is none.
+
+    It holds all any windows, and those of other families where the nearest table of a log is still looked for: an exact
+    month beside any windows of 28 days then holds them, and is not lowered to sums of them. Without any windows there
+    is a table where there are two families: months are not lowered to rolling weeks, nor to what a year to date gains.
+    """
+    bounded = [one for one in windows if not isinstance(one, Cumulative | ToDate)]
+    own = max((longest_window(one, steps) for one in bounded if isinstance(one, AnyWindow)), default=0)
+    if not own and len(windows) < _FAMILIES:
+        return 0
+    lengths = (longest_window(one, steps) for one in bounded)
+    return max([own, *(length for length in lengths if is_solved(steps, length, groups))])
 
 
 def is_solved(steps: int, longest: int, groups: int) -> bool:

@@ -7,8 +7,8 @@ For distinct items, what a step adds to a window it adds to every shorter window
 window are the sum of those of its steps, and no fewer than its items.
 
 How it is made: estimates are smoothed as far as that is known to help (`smoothing`); windows in several families get
-one number, by their errors; distinct counts of any windows, and of others with them, become the nearest that a log can
-have (`nearest_log`); then families are taken by their errors, least first, and each is held within what those before it
+one number, by their errors; distinct counts of any windows, and of several other families, become the nearest that a
+log can have (`nearest_log`); then families are taken by their errors, least first, and each is held within what those before it
 say (`_agree`); numbers become whole so that all of that holds exactly (`band`, `series`).
 
 Its only input is released numbers and public facts, so it costs nothing. It is chosen by its error on real logs
@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpwindows.ask.queries import Cumulative, ToDate
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.plan.workload import is_solved
+from dpwindows.plan.workload import is_solved, table_length
 from dpwindows.release.consistency.band import (
     Band,
     bend,
@@ -120,12 +119,7 @@ def _table(families: Sequence[Family], steps: int, groups: int) -> list[list[Int
 def _tables(families: Sequence[Family], steps: int, groups: int) -> tuple[list[Table], list[float]]:
     """Bands of any windows, with what other families say of the same windows; and series of all other windows."""
     tables, errors = list[Table](), list[float]()
-    longest: dict[int, int] = {}
-    for family in families:
-        if family.known.is_any:
-            span = longest_window(family.known.allotment.query.window, steps)
-            longest |= {k: max(span, longest.get(k, 0)) for k in family.at_least}
-    longest = {k: _reaching(families, k, span, steps, groups) for k, span in longest.items()}
+    longest = _table_lengths(families, steps, groups)
     below: FloatArray | None = None
     bands, typicals, solved = list[Band](), dict[int, float](), True
     for k, span in sorted(longest.items()):
@@ -135,7 +129,7 @@ def _tables(families: Sequence[Family], steps: int, groups: int) -> tuple[list[T
             for family in families
             if k in family.at_least
         ]
-        typical = _typical([one for one in every if one[0].is_any])
+        typical = _typical([one for one in every if one[0].is_any] or every)
         values, weights = _merged(every, span, steps, 1 / typical, below)
         longer = _longer(every, span, 1 / typical) if k == 1 else []
         bends = _BENDS_ALONE if len(every) == 1 else _BENDS
@@ -173,18 +167,15 @@ def _tables(families: Sequence[Family], steps: int, groups: int) -> tuple[list[T
     return tables, errors
 
 
-def _reaching(families: Sequence[Family], k: int, longest: int, steps: int, groups: int) -> int:
-    """The longest window of a table: of any windows, or of another family, where the nearest log is still found.
-
-    An exact month beside any windows of 28 days then holds them, and is not lowered to sums of them.
-    """
-    asked = (
-        window
-        for family in families
-        if k in family.at_least and not isinstance(window := family.known.allotment.query.window, Cumulative | ToDate)
-    )
-    lengths = (longest_window(window, steps) for window in asked)
-    return max([longest, *(length for length in lengths if is_solved(steps, length, groups))])
+def _table_lengths(families: Sequence[Family], steps: int, groups: int) -> dict[int, int]:
+    """For each threshold that has a table of all windows, the longest of them: 1, and those of any windows."""
+    found = dict[int, int]()
+    for k in sorted({k for family in families for k in family.at_least}):
+        of_k = [family.known for family in families if k in family.at_least]
+        longest = table_length([known.allotment.query.window for known in of_k], steps, groups)
+        if longest and (k == 1 or any(known.is_any for known in of_k)):
+            found[k] = longest
+    return found
 
 
 def _merged(
@@ -194,7 +185,8 @@ def _merged(
 
     `common` is the squared error of most any windows, `below` the counts of a threshold below, if those are known.
     """
-    own_longest = max(longest_window(known.allotment.query.window, steps) for known, _ in every if known.is_any)
+    lengths = (longest_window(known.allotment.query.window, steps) for known, _ in every if known.is_any)
+    own_longest = max(lengths, default=0)
 
     def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
         total, weights = np.zeros((steps, span)), np.full((steps, span), _NO_WEIGHT)
@@ -212,14 +204,16 @@ def _merged(
         total /= weights
         for place in range(own_longest, span):
             unknown = place + np.flatnonzero(weights[place:, place] == _NO_WEIGHT)
-            weights[unknown, place] = weights[unknown, own_longest - 1] / _BEYOND
-            if below is not None and span <= below.shape[1]:
-                # Nobody reads these: the most that they can be leaves most room to the windows that they are in.
+            weights[unknown, place] = (weights[unknown, own_longest - 1] if own_longest else 1 / common) / _BEYOND
+            # Nobody reads these: the most that they can be leaves most room to the windows that they are in.
+            if not own_longest:
+                total[unknown, place] = _least_known(some, unknown + 1 - place, unknown + 1)
+            elif below is not None and span <= below.shape[1]:
                 total[unknown, place] = below[unknown, place]
-                continue
-            # What a step adds to a window it adds to every shorter one, and nearly as much where these are long.
-            before = total[unknown - 1, place - 2] if place > 1 else 0.0
-            total[unknown, place] = total[unknown, place - 1] + total[unknown - 1, place - 1] - before
+            else:
+                # What a step adds to a window it adds to every shorter one, and nearly as much where these are long.
+                before = total[unknown - 1, place - 2] if place > 1 else 0.0
+                total[unknown, place] = total[unknown, place - 1] + total[unknown - 1, place - 1] - before
         return total, weights
 
     both, weights = means(every)
@@ -231,6 +225,12 @@ def _merged(
     own, own_weights = means([one for one in every if one[0].is_any])
     moves = {length: both[:, length - 1] - own[:, length - 1] for length in of_one_length}
     return np.where(weights > own_weights, both, follow(own, moves)), weights
+
+
+def _least_known(families: Sequence[tuple[Known, Smoothed]], first: IntArray, last: IntArray) -> FloatArray:
+    """The least count of a window that holds first..last; the largest of all where there is none."""
+    around = (Series(1, *known.windows, found.values).least_around(first, last) for known, found in families)
+    return np.minimum(reduce(np.minimum, around), max(float(found.values.max()) for _, found in families))
 
 
 def _weights_beside(squared_error: FloatArray, common: float) -> FloatArray:

@@ -8,8 +8,8 @@ window are the sum of those of its steps, and no fewer than its items.
 
 How it is made: estimates are smoothed as far as that is known to help (`smoothing`); windows in several families get
 one number, by their errors; distinct counts of any windows, and of several other families, become the nearest that a
-log can have (`nearest_log`); then families are taken by their errors, least first, and each is held within what those before it
-say (`_agree`); numbers become whole so that all of that holds exactly (`band`, `series`).
+log can have (`nearest_log`); then families are taken by their errors, least first, and each is held within what those
+before it say (`_agree`); numbers become whole so that all of that holds exactly (`band`, `series`).
 
 Its only input is released numbers and public facts, so it costs nothing. It is chosen by its error on real logs
 (`benchmarks/consistent.py`), and it is biased: the estimate beside it is not, and keeps its interval.

@@ -1,4 +1,4 @@
-"""Makes the README fit to be read away from the repository, as on a package index, where its relative links lead nowhere.
+"""Makes the README fit to be read away from the repository, where its relative links lead nowhere.
 
 They become links into the repository, at the tag of the version, if `[project.urls]` of pyproject.toml names it as
 `Source`. As long as it does not, the file is named in place of the link, and pictures are left out.

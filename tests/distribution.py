@@ -25,6 +25,8 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from zipfile import ZipFile
 
+import click
+
 from tests.test_documents import NOT_RUN, blocks
 
 ROOT = Path(__file__).parent.parent
@@ -171,7 +173,7 @@ def main(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         for path in made:
             (folder / path.name).write_bytes(path.read_bytes())
-            print(f"{path.name}: {path.stat().st_size:,} bytes, built twice and alike")
+            click.echo(f"{path.name}: {path.stat().st_size:,} bytes, built twice and alike")
         wheel = next(path for path in made if path.suffix == ".whl")
         run(sys.executable, "-c", WRITE_FLIGHTS, at=scratch)
         for version, python in pythons().items():
@@ -194,7 +196,7 @@ def main(folder: Path) -> None:
 
 
 def _tell(name: str, seconds: dict[str, float]) -> None:
-    print(f"Python {name}: " + ", ".join(f"{part} {taken:.0f} s" for part, taken in seconds.items()), flush=True)
+    click.echo(f"Python {name}: " + ", ".join(f"{part} {taken:.0f} s" for part, taken in seconds.items()))
 
 
 if __name__ == "__main__":

@@ -316,7 +316,10 @@ def test_a_standby_is_not_relied_upon(ledger: Ledger, cluster: PostgreSQL, addre
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (f"COMMENT ON SCHEMA {SCHEMA} IS 'dpwindows: a ledger, format 2'", "has a ledger of format 2, and .* use a newer"),
+        (
+            f"COMMENT ON SCHEMA {SCHEMA} IS 'dpwindows: a ledger, format 2'",
+            "has a ledger of format 2, and .* use a newer",
+        ),
         (f"COMMENT ON SCHEMA {SCHEMA} IS NULL", "no ledger .its comment is None.*not touched"),
         (f"DROP TABLE {SCHEMA}.positions", "no ledger .*its tables are datasets, entries, releases.*not touched"),
         (f"ALTER TABLE {SCHEMA}.positions RENAME TO places", "no ledger .*entries, places, releases.*not touched"),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import filecmp
 import os
 import re
+import resource
 import subprocess
 import sys
 import tarfile
@@ -45,12 +46,22 @@ def run(*command: str | Path, at: Path, **environment: str) -> str:
     return ended.stdout
 
 
+# Seconds by the name of a part: those that passed, and those of processors.
+Seconds = dict[str, tuple[float, float]]
+
+
 @contextmanager
-def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Add what the block takes to `seconds`."""
-    begun = monotonic()
+def timed(seconds: Seconds, name: str) -> Iterator[None]:
+    """Add what the commands of the block take to `seconds`."""
+    before, (passed, worked) = _now(), seconds.get(name, (0.0, 0.0))
     yield
-    seconds[name] = seconds.get(name, 0.0) + monotonic() - begun
+    after = _now()
+    seconds[name] = passed + after[0] - before[0], worked + after[1] - before[1]
+
+
+def _now() -> tuple[float, float]:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return monotonic(), used.ru_utime + used.ru_stime
 
 
 def environment(place: Path, python: str | Path, *packages: str | Path) -> Path:
@@ -145,11 +156,10 @@ def shown() -> Iterator[tuple[str, str]]:
     """The blocks of the README that are run, with their language: its commands and its Python."""
     for block in blocks(ROOT / "README.md"):
         if block.reason is None:
-            prompted = re.findall(r"^\$ (.*)$", block.text, re.M)
-            yield block.language, "\n".join(prompted) or block.text
+            yield block.language, block.commands
 
 
-def followed(programs: Path, at: Path, seconds: dict[str, float], *, demo: bool) -> None:
+def followed(programs: Path, at: Path, seconds: Seconds, *, demo: bool) -> None:
     """Run the README from top to bottom; the commands up to the first report are timed by themselves."""
     found = f"{programs}{os.pathsep}{os.environ['PATH']}"
     part = "plan, release, report"
@@ -177,7 +187,7 @@ def main(folder: Path) -> None:
         wheel = next(path for path in made if path.suffix == ".whl")
         run(sys.executable, "-c", WRITE_FLIGHTS, at=scratch)
         for version, python in pythons().items():
-            seconds: dict[str, float] = {}
+            seconds: Seconds = {}
             at = scratch / f"reader-{version}"
             at.mkdir()
             with timed(seconds, "environment and wheel"):
@@ -195,8 +205,13 @@ def main(folder: Path) -> None:
         _tell(f"{version} with demo", seconds)
 
 
-def _tell(name: str, seconds: dict[str, float]) -> None:
-    click.echo(f"Python {name}: " + ", ".join(f"{part} {taken:.0f} s" for part, taken in seconds.items()))
+def _tell(name: str, seconds: Seconds) -> None:
+    click.echo(
+        f"Python {name}: "
+        + ", ".join(
+            f"{part} {passed:.0f} s ({worked:.0f} s of processors)" for part, (passed, worked) in seconds.items()
+        )
+    )
 
 
 if __name__ == "__main__":

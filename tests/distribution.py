@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -130,19 +130,24 @@ def require_whole(wheel: Path) -> None:
 # --- Run --------------------------------------------------------------------------------------------------------------
 
 
-def pythons() -> dict[str, Path]:
-    """The interpreters of the versions that are promised: on the path, or where pyenv keeps them."""
-    promised = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["project"]["classifiers"]), re.M)
-    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    folders = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep)]
-    found = {}
+def interpreters(promised: Iterable[str], environ: Mapping[str, str]) -> dict[str, Path | None]:
+    """The interpreter of each version: on the path, or where pyenv keeps them; None where there is none."""
+    kept = Path(environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    folders = [Path(folder) for folder in environ["PATH"].split(os.pathsep) if folder]
+    found: dict[str, Path | None] = {}
     for version in promised:
         candidates = [folder / f"python{version}" for folder in folders] + sorted(kept.glob(f"{version}.*/bin/python"))
-        own = [path for path in candidates if path.is_file() and _version_of(path) == version]
-        if not own:
-            raise SystemExit(f"Python {version} is promised and not installed: install it, on the path or by pyenv")
-        found[version] = own[0]
+        found[version] = next((path for path in candidates if path.is_file() and _version_of(path) == version), None)
     return found
+
+
+def pythons() -> dict[str, Path]:
+    """The interpreters of all versions that are promised."""
+    promised = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["project"]["classifiers"]), re.M)
+    found = interpreters(promised, os.environ)
+    if missing := [version for version, path in found.items() if path is None]:
+        raise SystemExit(f"Python {missing[0]} is promised and not installed: install it, on the path or by pyenv")
+    return {version: path for version, path in found.items() if path is not None}
 
 
 def _version_of(python: Path) -> str:
@@ -152,7 +157,7 @@ def _version_of(python: Path) -> str:
     return ended.stdout.strip()
 
 
-def shown() -> Iterator[tuple[str, str]]:
+def blocks_of_the_readme() -> Iterator[tuple[str, str]]:
     """The blocks of the README that are run, with their language: its commands and its Python."""
     for block in blocks(ROOT / "README.md"):
         if block.reason is None:
@@ -163,7 +168,7 @@ def followed(programs: Path, at: Path, seconds: Seconds, *, demo: bool) -> None:
     """Run the README from top to bottom; the commands up to the first report are timed by themselves."""
     found = f"{programs}{os.pathsep}{os.environ['PATH']}"
     part = "plan, release, report"
-    for language, text in shown():
+    for language, text in blocks_of_the_readme():
         if text.startswith(_NEEDS_DEMO) and not demo:
             continue
         name = "demo" if text.startswith(_NEEDS_DEMO) else part

@@ -35,20 +35,23 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-SHORT = "![A page](docs/report.jpg)\n\nSee [how](docs/a.md#b), [this](https://example.org/x) and [that](SECURITY.md).\n"
+INSTALL = 'Try it. From a checkout:\n\n    pip install ".[demo]"\n'
+INSTALLED = 'Try it.\n\n    pip install "dpwindows[demo]"\n'
+LINKS = "See [how](docs/a.md#b), [this](https://example.org/x) and [that](SECURITY.md).\n"
+SHORT = f"![A page](docs/report.jpg)\n\n{INSTALL}{LINKS}"
 
 
 def test_links_lead_into_the_repository_once_it_has_an_address(hook: ModuleType) -> None:
     assert hook.read_anywhere(SHORT, "https://example.org/us/it", "0.1.0") == (
         "![A page](https://example.org/us/it/raw/v0.1.0/docs/report.jpg)\n\n"
-        "See [how](https://example.org/us/it/blob/v0.1.0/docs/a.md#b), [this](https://example.org/x) and "
+        f"{INSTALLED}See [how](https://example.org/us/it/blob/v0.1.0/docs/a.md#b), [this](https://example.org/x) and "
         "[that](https://example.org/us/it/blob/v0.1.0/SECURITY.md).\n"
     )
 
 
 def test_links_name_their_file_as_long_as_there_is_no_address(hook: ModuleType) -> None:
     assert hook.read_anywhere(SHORT, None, "0.1.0") == (
-        "\n\nSee how (`docs/a.md`), [this](https://example.org/x) and that (`SECURITY.md`).\n"
+        f"\n\n{INSTALLED}See how (`docs/a.md`), [this](https://example.org/x) and that (`SECURITY.md`).\n"
     )
 
 
@@ -57,6 +60,11 @@ def test_no_link_of_the_readme_is_left_that_leads_nowhere(hook: ModuleType, sour
     text = hook.read_anywhere((ROOT / "README.md").read_text(encoding="utf-8"), source, dpwindows.__version__)
     assert re.findall(r"\]\((?!https://)[^)]*\)", text) == []
     assert ("](" in text) == (source is not None)
+
+
+def test_a_readme_that_installs_otherwise_is_noticed(hook: ModuleType) -> None:
+    with pytest.raises(ValueError, match="which is for another place than the index"):
+        hook.read_anywhere(SHORT.replace(".[demo]", ".[all]"), None, "0.1.0")
 
 
 def test_the_hook_gives_what_the_index_shows(hook: ModuleType) -> None:

@@ -8,6 +8,7 @@ import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -70,7 +71,7 @@ def test_a_readme_that_installs_otherwise_is_noticed(hook: ModuleType) -> None:
 def test_the_hook_gives_what_the_index_shows(hook: ModuleType) -> None:
     made = hook.Readme()
     made.root = str(ROOT)
-    metadata = {"version": "9.9", "urls": {"Source": "https://example.org/us/it/"}}
+    metadata: dict[str, Any] = {"version": "9.9", "urls": {"Source": "https://example.org/us/it/"}}
     made.update(metadata)
     assert metadata["readme"]["content-type"] == "text/markdown"
     assert "https://example.org/us/it/blob/v9.9/docs/accuracy.md" in metadata["readme"]["text"]

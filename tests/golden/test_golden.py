@@ -129,8 +129,8 @@ def test_an_export_convinces_a_third_party() -> None:
 
 def test_counts_of_a_printed_query_are_released(tmp_path: Path) -> None:
     asked = ("--item", "user", "--time", "day", "--start", "2026-01-01", "--end", "2026-01-04")
-    asked += ("--time-zone", "Europe/Berlin", "--window", "any", "--unit", "event", "--epsilon", "1000000")
-    given = ("--counts", FIRST / "counts.csv", "--table", "log")
+    budget = ("--time-zone", "Europe/Berlin", "--window", "any", "--unit", "event", "--epsilon", "1000000")
+    given = (*budget, "--counts", FIRST / "counts.csv", "--table", "log")
     run("release", *given, *asked, "-o", tmp_path / "any.csv").must_work()
     with (tmp_path / "any.csv").open(encoding="utf-8") as file:
         counted = {(row["first_step"], row["last_step"]): round(float(row["estimate"])) for row in csv.DictReader(file)}

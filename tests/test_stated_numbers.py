@@ -322,7 +322,7 @@ QUICK = [
         "A stream has at most {} million steps ({} years of seconds)",
         lambda: [MAX_STEPS / 1e6, MAX_STEPS // (365 * 86400)],
     ),
-    Stated("streams.md", "more than {} steps, or a TIME ahead of now", lambda: [MOST_STEPS_A_CALL]),
+    Stated("streams.md", "So is a call of more than {} steps", lambda: [MOST_STEPS_A_CALL]),
     Stated("streams.md", "leave the files, at most {} steps later", lambda: [_RARELY]),
 ]
 SLOW = [

@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers rocq proofs demo docs examples test test-lowest test-newest simulate search fuzz coverage mutate trusted-lines lint format bench lock clean
+.PHONY: help setup servers rocq proofs demo docs examples test test-lowest test-newest simulate search fuzz coverage mutate trusted-lines lint format bench lock dist clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +98,9 @@ lock: $(BIN)/python ## compile all locks anew (ARGS=--upgrade for the newest ver
 	$(COMPILE) --resolution lowest-direct $(ARGS) -o requirements-lowest.lock
 	$(UV_COMPILE) --group examples $(ARGS) -o requirements-examples.lock
 	@! grep -nE '://|file:|--(extra-)?index|--find-links' requirements.lock requirements-lowest.lock requirements-examples.lock
+
+dist: $(READY) ## build wheel and sdist from the last commit into dist/, and run the README from them on every Python
+	$(BIN)/python -m tests.distribution $(ARGS)
 
 clean: ## remove the environment and everything made by the commands above
 	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(VENV)-examples build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis

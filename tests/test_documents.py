@@ -89,6 +89,20 @@ class Block:
         found = [why for (page, start), why in NOT_RUN.items() if page == self.page and begins.startswith(start)]
         return found[0] if found else None
 
+    @property
+    def commands(self) -> str:
+        """What is run: after prompts, if there are any, and else all of it."""
+        return "\n".join(_PROMPTED.findall(self.text)) or self.text
+
+    @property
+    def shown(self) -> list[str]:
+        """The lines that are shown of what commands after prompts write."""
+        return _PROMPTED.sub("", self.text).splitlines() if _PROMPTED.search(self.text) else []
+
+
+# A command may go on over several lines.
+_PROMPTED = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.M)
+
 
 def blocks(page: Path) -> Iterator[Block]:
     name = str(page.relative_to(ROOT))
@@ -154,15 +168,13 @@ def test_what_a_page_shows_works_from_top_to_bottom(page: str, folder: Path) -> 
         if block.language:
             run(folder, [str(folder / "bin" / "python"), "-c", block.text])
             continue
-        prompted = re.findall(r"^\$ (.*)$", block.text, re.M)
-        assert prompted or block.text.startswith(("dpwindows ", "python -c ")), f"neither run nor declared: {block}"
-        commands = "\n".join(prompted) or block.text
+        commands = block.commands
+        prompted = commands != block.text
+        assert prompted or commands.startswith(("dpwindows ", "python -c ")), f"neither run nor declared: {block}"
         for shortened, long, short in SHORTENED:
             commands = commands.replace(long, short) if page == shortened else commands
         told = run(folder, ["sh", "-e", "-c", commands])
-        if prompted:
-            shown = [line for line in block.text.splitlines() if not line.startswith("$ ")]
-            assert [line for line in shown if line not in told.splitlines()] == []
+        assert [line for line in block.shown if line and line not in told.splitlines()] == []
 
 
 def run(folder: Path, command: list[str]) -> str:

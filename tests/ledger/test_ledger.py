@@ -321,7 +321,7 @@ def foreign_files(folder: Path) -> Iterator[tuple[Path, str]]:
     edit(folder / "sqlite", "PRAGMA journal_mode = WAL")
     duckdb.connect(str(folder / "duckdb")).execute("CREATE TABLE t AS SELECT 1").close()
     make(folder / "newer")
-    edit(folder / "newer", f"PRAGMA user_version = {ledger_store.KIND.version + 1}")
+    edit(folder / "newer", f"PRAGMA user_version = {ledger_store.KIND.format + 1}")
     (folder / "folder").mkdir()
     said = {"newer": "newer dpwindows", "folder": "no ledger|not a file", "short": "not a"}
     for name in ("text", "short", "empty", "sqlite", "duckdb", "newer", "folder"):

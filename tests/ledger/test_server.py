@@ -316,19 +316,22 @@ def test_a_standby_is_not_relied_upon(ledger: Ledger, cluster: PostgreSQL, addre
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (f"COMMENT ON SCHEMA {SCHEMA} IS 'dpwindows: a ledger, version 2'", "version 2"),
-        (f"COMMENT ON SCHEMA {SCHEMA} IS NULL", "its comment is None"),
-        (f"DROP TABLE {SCHEMA}.positions", "its tables are datasets, entries, releases"),
-        (f"ALTER TABLE {SCHEMA}.positions RENAME TO places", "entries, places, releases"),
+        (
+            f"COMMENT ON SCHEMA {SCHEMA} IS 'dpwindows: a ledger, format 2'",
+            "has a ledger of format 2, and .* use a newer",
+        ),
+        (f"COMMENT ON SCHEMA {SCHEMA} IS NULL", "no ledger .its comment is None.*not touched"),
+        (f"DROP TABLE {SCHEMA}.positions", "no ledger .*its tables are datasets, entries, releases.*not touched"),
+        (f"ALTER TABLE {SCHEMA}.positions RENAME TO places", "no ledger .*entries, places, releases.*not touched"),
     ],
 )
-def test_what_is_no_ledger_of_this_version_is_not_touched(
+def test_what_is_no_ledger_that_this_version_reads_is_not_touched(
     ledger: Ledger, cluster: PostgreSQL, address: str, change: str, said: str
 ) -> None:
     with cluster.connect() as owner:
         owner.execute(change.encode())
     for call in (ledger.book, lambda: ledger.spend(request(PureDP(0.1))), lambda: make(address, dataset="e")):
-        with pytest.raises(InputError, match=f"no ledger of this version.*{said}.*not touched"):
+        with pytest.raises(InputError, match=said):
             call()
 
 

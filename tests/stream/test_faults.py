@@ -261,7 +261,7 @@ def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path) -> None:
     path = tmp_path / "state"
     started(path)
     for mark, version, said in (
-        (store.KIND.mark, 2, "version 2, and this dpwindows reads version 1: use a newer"),
+        (store.KIND.mark, 2, "format 2, and this dpwindows reads format 1: use a newer"),
         (store.KIND.mark, 0, "is damaged: its tables"),
         (0, 1, "is damaged: its tables"),
     ):

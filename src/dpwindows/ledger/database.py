@@ -7,17 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from dpwindows.ask.formats import require_known
 from dpwindows.errors import EngineError, InputError
 
 DURABLE = "PRAGMA synchronous = EXTRA"
 
 
 class Kind(NamedTuple):
-    """A kind of file: what messages call it, and its mark, its version and its tables."""
+    """A kind of file: what messages call it, and its mark, its format and its tables."""
 
     name: str
     mark: int
-    version: int
+    format: int
     tables: tuple[str, ...]
 
 
@@ -32,11 +33,11 @@ def make_tables(connection: sqlite3.Connection, kind: Kind) -> None:
     for table in kind.tables:
         connection.execute(table)
     connection.execute(f"PRAGMA application_id = {kind.mark}")
-    connection.execute(f"PRAGMA user_version = {kind.version}")
+    connection.execute(f"PRAGMA user_version = {kind.format}")
 
 
 def header(connection: sqlite3.Connection) -> tuple[int, int]:
-    """The mark and the version of a file."""
+    """The mark and the format of a file."""
     mark, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     return mark, version
 
@@ -47,7 +48,7 @@ def require_kind(
     """Check that a file is of a kind, with its tables as they were made, before anything is read from it.
 
     Raises:
-        InputError: it is something else, or of a newer version.
+        InputError: it is something else, or of a newer format.
         EngineError: `damaged`, if it was of this kind and is not any more.
     """
     mark, version = header(connection)
@@ -56,10 +57,7 @@ def require_kind(
     )
     if mark != kind.mark and not whole:
         raise InputError(f"{str(path)!r} is not {kind.name}: it is empty or of another kind, and was not touched")
-    if mark == kind.mark and version > kind.version:
-        raise InputError(
-            f"{str(path)!r} is {kind.name} of version {version}, and this dpwindows reads version {kind.version}: "
-            "use a newer dpwindows"
-        )
-    if (mark, version) != (kind.mark, kind.version) or not whole:
+    if mark == kind.mark and version > kind.format:
+        require_known(version, kind.format, f"{str(path)!r} is {kind.name}")
+    if (mark, version) != (kind.mark, kind.format) or not whole:
         raise damaged(path, "its tables are not as they were made")

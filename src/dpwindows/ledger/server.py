@@ -28,6 +28,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dpwindows.ask.formats import is_marked, mark_of
 from dpwindows.count.query.dialect import quote_name
 from dpwindows.count.sources.database import parse_address
 from dpwindows.errors import EngineError, InputError
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SCHEMA = "dpwindows_ledger"
-_MARK = f"dpwindows: a ledger, version {KIND.version}"
+_KIND = "a ledger"
+_MARK = mark_of(_KIND, KIND.format)
 _NAMES = ("datasets", "entries", "positions", "releases")
 # How the server calls the types of the file; texts are compared byte by byte, whatever the database's collation.
 _TYPES = (("BLOB", "BYTEA"), ("INTEGER", "BIGINT"), ("TEXT", 'TEXT COLLATE "C"'))
@@ -275,10 +277,14 @@ class _Look:
         Raises:
             InputError: it is something else.
         """
-        if self.mark != _MARK or self.tables != list(_NAMES):
+        try:
+            ours = is_marked(self.mark, _KIND, KIND.format, f"{place!r} has a ledger")
+        except InputError as error:
+            raise _RefusedError(str(error)) from None
+        if not ours or self.tables != list(_NAMES):
             raise _RefusedError(
-                f"{place!r} has a schema {SCHEMA}, and it is no ledger of this version (its comment is {self.mark!r}, "
-                f"its tables are {', '.join(self.tables) or 'none'}): it was not touched. Name another database"
+                f"{place!r} has a schema {SCHEMA}, and it is no ledger (its comment is {self.mark!r}, its tables are "
+                f"{', '.join(self.tables) or 'none'}): it was not touched. Name another database"
             )
 
     def require_durable(self, place: str) -> None:

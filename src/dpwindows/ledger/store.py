@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from dpwindows.ask.formats import LEDGER
 from dpwindows.durable import require_private, require_private_folder, sync_folder
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import DURABLE, Kind, header, make_tables, opened, require_kind
@@ -62,7 +63,7 @@ _TABLES = (
         known_step INTEGER NOT NULL, known_token TEXT NOT NULL, seal TEXT NOT NULL)""",
 )
 # "dpwl" in the header's field for the application.
-KIND = Kind("a ledger", 0x6470776C, 1, _TABLES)
+KIND = Kind("a ledger", 0x6470776C, LEDGER, _TABLES)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 

@@ -10,6 +10,7 @@ from importlib import metadata as packages
 from typing import Any
 
 from dpwindows import __version__
+from dpwindows.ask import formats
 from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.measure import OPENDP, Sampler
@@ -19,7 +20,6 @@ from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.stored_designs import design_to_dict
 
-FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
 HORIZON, ENDLESS = "horizon", "endless"
 _HANDED_OVER = (
@@ -35,7 +35,7 @@ def describe(plan: Planned, *, handed_over: bool = False) -> dict[str, Any]:
     The exact counts may have been `handed_over`, rather than counted here.
     """
     return {
-        "format": FORMAT,
+        "format": formats.RELEASE,
         "release_id": uuid.uuid4().hex,
         "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "guarantee": f"{guarantee(plan)}{f' {_HANDED_OVER}' if handed_over else ''}",

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpwindows import reading
+from dpwindows.ask import formats
 from dpwindows.ask.windows import window_steps
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import InputError
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from dpwindows.kernel.measure import Measurement
     from dpwindows.plan.planned import Planned
 
-FORMAT = 1
 # Up to this horizon every weight on every window is written out.
 _EXPLICIT = 24
 
@@ -62,7 +62,7 @@ def export_plan(plan: Planned) -> bytes:
         described.append(_describe(measurement))
         arrays |= {f"{number}/{name}": array for name, array in _arrays(measurement.design).items()}
     description = {
-        "format": FORMAT,
+        "format": formats.EXPORT,
         "steps": plan.timeline.steps,
         "unit": plan.unit.name,
         "budget": plan.budget.to_dict(),

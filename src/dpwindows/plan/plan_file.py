@@ -31,6 +31,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Self
 
+from dpwindows.ask.formats import PLAN, require_known
 from dpwindows.ask.privacy import parse_budget, parse_unit
 from dpwindows.ask.queries import Query, parse_window
 from dpwindows.ask.shapes import read_shape
@@ -57,7 +58,7 @@ class PlanValues:
         Nothing in it comes from data.
         """
         plan: Any = self
-        values = _queries_to_values(plan.queries)
+        values: Values = {"format": PLAN, **_queries_to_values(plan.queries)}
         values["unit"] = plan.unit.name
         values |= {name: value for name, value in plan.budget.to_dict().items() if name != "kind"}
         if hasattr(plan, "horizon"):
@@ -132,11 +133,13 @@ def read_toml(path: str | Path, what: str) -> Values:
 
 
 def checked(values: Mapping[str, Any], what: str, shape: type[StreamFile] = PlanFile) -> Values:
-    """Values of known keys and of the types that their keys ask for; dates and times as text.
+    """Values of known keys but the format, and of the types that their keys ask for; dates and times as text.
 
     Raises:
-        InputError: a key is unknown, which is told with the nearest one, or a value is of another type.
+        InputError: they are of a newer format, a key is unknown, which is told with the nearest one, or a value is of
+            another type.
     """
+    require_known(values.get("format", PLAN), PLAN, f"{what} is")
     plain = {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
     try:
         read_shape(plain, shape)
@@ -146,6 +149,7 @@ def checked(values: Mapping[str, Any], what: str, shape: type[StreamFile] = Plan
         raise InputError(
             f"{what} has [[query]] and {mixed[0]}: ask the same of all windows, or of each window by itself"
         )
+    plain.pop("format", None)
     return plain
 
 

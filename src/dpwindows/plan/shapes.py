@@ -35,8 +35,9 @@ class QueryTable(Counts, rename="kebab", kw_only=True):
 
 
 class StreamFile(Counts, rename="kebab"):
-    """What a plan of a stream may hold; keys are named like the options."""
+    """What a plan of a stream may hold; keys are named like the options. Without `format` it is of format 1."""
 
+    format: Literal[1] | UnsetType = UNSET
     window: str | list[str] | UnsetType = UNSET
     query: list[QueryTable] | UnsetType = UNSET
     unit: str | UnsetType = UNSET

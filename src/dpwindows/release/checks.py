@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.ask import formats
 from dpwindows.ask.groups import COLUMNS_AFTER, COLUMNS_BEFORE
 from dpwindows.ask.queries import MeasureKind
 from dpwindows.ask.shapes import read_shape
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.plan.description import FORMAT
 from dpwindows.plan.shapes import Metadata
 from dpwindows.release.groups import columns_of_groups, group_type
 
@@ -44,11 +44,7 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
     """
     if not isinstance(metadata, dict) or "format" not in metadata:
         raise ValueError("its metadata carry no format")
-    if metadata["format"] != FORMAT:
-        raise InputError(
-            f"the release is of format {str(metadata['format'])[:40]!r}, and this version reads format {FORMAT}: use a "
-            "newer dpwindows"
-        )
+    formats.require_known(metadata["format"], formats.RELEASE, "the release is")
     try:
         read = read_shape(metadata, Metadata)
         if Timeline.from_dict(metadata["timeline"]).steps != metadata["timeline"]["steps"]:

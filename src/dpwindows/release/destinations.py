@@ -21,6 +21,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.ask.formats import TABLES, is_marked, mark_of
 from dpwindows.count.engines.sql_alchemy import engine_of
 from dpwindows.count.events import EngineSettings
 from dpwindows.count.query.dialect import quote_name, quote_text
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyiceberg.table import Table as IcebergTable
 
-MARK = "dpwindows: releases, format 1"
+_KIND = "releases"
+MARK = mark_of(_KIND, TABLES)
 """What tells our tables from others."""
 ID = "release_id"
 UTC_TIME = pa.timestamp("us", "UTC")
@@ -150,7 +152,7 @@ def _not_ours(name: str, why: str) -> InputError:
 
 def _require_ours(name: str, mark: object, found: list[tuple[str, str]], wanted: list[tuple[str, str]]) -> None:
     """Check a table that is there: its mark, and its columns with their types."""
-    if mark != MARK:
+    if not is_marked(mark, _KIND, TABLES, f"the table {name} holds releases"):
         raise _not_ours(name, "was not made by dpwindows")
     if found != wanted:
         columns = ", ".join(" ".join(column) for column in found)

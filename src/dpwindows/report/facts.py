@@ -125,6 +125,11 @@ def errors(metadata: Metadata) -> str:
     )
 
 
+def versions(metadata: Metadata) -> str:
+    """The format of the release, and the versions of what made it."""
+    return ", ".join([f"release format {metadata['format']}", *(" ".join(one) for one in metadata["versions"].items())])
+
+
 def samplers(metadata: Metadata) -> str:
     """What drew the noise."""
     laws = {row["noise"]["law"] for row in measurements_of(metadata)}

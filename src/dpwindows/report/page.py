@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
-from dpwindows.report.facts import definition
+from dpwindows.report.facts import definition, versions
 from dpwindows.report.figures import MOST_FIGURES, figures, last_numbers
 from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
@@ -236,7 +236,7 @@ def _making(metadata: Mapping[str, Any]) -> str:
         ("Steps", f"{plain(timeline['steps'])} of {plain(timeline['step'])}"),
         ("Released at", plain(metadata["released_at"])),
         ("Release", plain(metadata["release_id"])),
-        ("Made with", ", ".join(f"{name} {version}" for name, version in metadata["versions"].items())),
+        ("Made with", versions(metadata)),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     return (

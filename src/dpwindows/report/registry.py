@@ -159,13 +159,12 @@ def _steps_taken(metadata: Metadata) -> str:
 
 
 def _mechanisms(metadata: Metadata) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in metadata["versions"].items())
     points = (
         *(facts.mechanism(row) for row in facts.measurements_of(metadata)),
         "The sensitivity is derived from the integers that are applied; each bound has a proof, named above.",
         f"Floating point: protected values are integers, and their noise is drawn by {facts.samplers(metadata)}.",
         "Timing and failures are not protected: they are for the operator alone.",
-        f"Versions: {versions}.",
+        f"Versions: {facts.versions(metadata)}.",
         f"Identifier: {metadata.get('release_id') or metadata.get('state_id')}.",
     )
     return "\n".join(f"- {point}" for point in points)

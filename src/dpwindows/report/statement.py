@@ -95,7 +95,7 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]
                 "'dpwindows audit' checks the claim without data: exact losses on worst-case "
                 "neighbours, the noise itself, and a lower bound on epsilon from thousands of releases."
             ),
-            "Which versions?": ", ".join(f"{name} {version}" for name, version in metadata["versions"].items()),
+            "Which versions?": facts.versions(metadata),
         },
     )
     yield (

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask import formats
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping, cells_of
 from dpwindows.ask.periods import place_of
@@ -25,7 +26,7 @@ from dpwindows.kernel.accounting import certify
 from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import EXACT, OPENDP, Measurement, Sampler, measure_step
-from dpwindows.plan.description import ENDLESS, FORMAT, HORIZON
+from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.rebuilt import measurement_of, window_of
 from dpwindows.reading.reader import steps_of
@@ -96,7 +97,7 @@ class Mechanism:
         if grouping is not None and grouping.limits_groups:
             raise ValueError("a stream does not keep which groups an item was first in")
         spent, horizon, confidence = metadata["budget"], metadata[HORIZON], metadata["confidence"]
-        if metadata["format"] != FORMAT or (horizon != ENDLESS and type(horizon) is not int):
+        if metadata["format"] != formats.RELEASE or (horizon != ENDLESS and type(horizon) is not int):
             raise ValueError(f"format {metadata['format']!r} and horizon {horizon!r}")
         if not isinstance(confidence, float) or not 0 < confidence < 1:
             raise ValueError(f"the confidence {confidence!r}")

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dpwindows.ask.formats import STREAM
 from dpwindows.durable import Lock, require_private, sync_folder, try_lock, unlock
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.database import DURABLE, Kind, opened, require_kind
@@ -42,7 +43,7 @@ _TABLES = (
 )
 # "dpws" in the header's field for the application.
 _SQLITE = b"SQLite format 3\0"
-KIND = Kind("the state of a stream", 0x64707773, 1, _TABLES)
+KIND = Kind("the state of a stream", 0x64707773, STREAM, _TABLES)
 BACKUP = "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
 _KEPT = "Nothing that was committed is lost: mend that, and run the same again"
 _DISK = {

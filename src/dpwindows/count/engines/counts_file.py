@@ -18,6 +18,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from dpwindows.ask.counting_rule import LOST
+from dpwindows.ask.formats import COUNTS, require_known
 from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.count.engines.sql import SCHEMA, whole
 from dpwindows.count.events import CountsFile
@@ -130,11 +131,12 @@ def _description(path: str, read: pa.Table) -> dict[str, Any]:
         held = json.loads(text or "")
     except ValueError:
         held = None
-    if not isinstance(held, dict) or held.get("format") != 1:
+    if not isinstance(held, dict) or "format" not in held:
         raise InputError(
             f"the row that closes {path} does not say what was counted: save the column {DESCRIPTION!r} as the query "
-            "gives it, and print the query with this version of dpwindows"
+            "gives it"
         )
+    require_known(held["format"], COUNTS, f"{path} holds counts")
     return held
 
 

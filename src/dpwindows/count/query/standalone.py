@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dpwindows.ask.formats import COUNTS
 from dpwindows.ask.queries import OCCURRENCES
 from dpwindows.count.events import role_name
 from dpwindows.count.query.closing import closed_sql
@@ -91,7 +92,7 @@ def made_for(request: CountRequest) -> dict[str, Any]:
     columns, wanted, grouping = request.columns, request.wanted, request.columns.grouping
     groups = {} if grouping is None else {column.name: [*map(str, column.values)] for column in grouping.columns}
     return {
-        "format": 1,
+        "format": COUNTS,
         "table": request.table,
         **{role: getattr(columns, role) for role in ("item", "time", "count")},
         "item-type": columns.item_type,

@@ -25,6 +25,7 @@ from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.period_limits import period_limit
+from dpwindows.strategies.search.portable import even_transform
 from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
 from dpwindows.strategies.search.witnesses import with_witness
 
@@ -269,3 +270,15 @@ def test_long_periods_and_several_thresholds_have_other_filters() -> None:
         problem(Rolling(100), 1, steps=365, unit=ItemPerPeriod(30)),
     ):
         assert optimal_filter.design(asked) is None
+
+
+@pytest.mark.parametrize("size", [8, 512])
+def test_transforms_of_few_numbers_are_those_of_many(size: int) -> None:
+    values, most = np.random.default_rng(3).normal(size=size // 2 + 1), size // 2 + 1
+    whole = np.fft.fft(np.concatenate([values, values[-2:0:-1]])).real
+    for known, count in product((1, 2, size // 2, most), repeat=2):
+        # All of a circle is transformed at once where that takes fewer products.
+        short = np.where(np.arange(most) < known, values, 0.0)
+        wanted = np.fft.fft(np.concatenate([short, short[-2:0:-1]])).real[:count]
+        found = even_transform(values[:known], size, count)
+        np.testing.assert_allclose(found, wanted, atol=1e-12 * abs(whole).max())

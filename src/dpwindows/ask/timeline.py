@@ -14,15 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
-import pyarrow as pa
 
 from dpwindows.ask.whole_numbers import LONGEST, read_whole
 from dpwindows.ask.zones import DAY_US, EPOCH, Int64Array, OffsetTable, from_microseconds, offset_table, to_microseconds
 from dpwindows.errors import InputError, counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TimePoint = str | date | datetime | SupportsIndex
 
@@ -125,6 +127,8 @@ class Timeline:
 
     def boundaries(self) -> pa.Array:
         """The T + 1 step boundaries as an Arrow array: int64, or timestamp[us] in the zone of the timeline."""
+        import pyarrow as pa  # a plan does without it
+
         kind = pa.int64() if self.is_integer else pa.timestamp("us", tz=self.time_zone)
         # Around pa.array, which would import pandas.
         return pa.Array.from_buffers(kind, self.steps + 1, [None, pa.py_buffer(self.boundary_values)])

@@ -46,7 +46,6 @@ from functools import lru_cache
 from typing import Literal
 
 import flint
-import scipy
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, exact
 
@@ -63,6 +62,7 @@ NORMS: dict[Law, str] = {GAUSSIAN: "L2", LAPLACE: "L1", CUBE: "max", RANGE: "ran
 _PRECISION = 192
 # Logarithms of alpha - 1 among which the order of the concentrated route is first sought.
 _LOG_ORDERS = [*range(-24, 60), *range(60, 690, 5)]
+_FINEST_STEP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,13 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
         value = excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_order
         return max(-1e100, min(value, 1e100))
 
-    # Any order alpha proves something; the best one found on a grid, then nearby, is tried.
-    coarse = min(_LOG_ORDERS, key=log_delta)
-    best = scipy.optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
+    # Any order alpha proves something; the best one found on a grid, then on finer and finer ones around it, is tried.
+    best, step = float(min(_LOG_ORDERS, key=log_delta)), 1.0
+    while step > _FINEST_STEP:
+        step /= 2
+        best = min((best, best - step, best + step), key=log_delta)
     with flint.ctx.workprec(_PRECISION):
-        alpha = ball_of(1 + Fraction(math.exp(float(best.x))))
+        alpha = ball_of(1 + Fraction(math.exp(best)))
         exponent = (alpha - 1) * (alpha * ball_of(squared) / 2 - ball_of(exact(budget.epsilon)))
         exponent += alpha * (1 - 1 / alpha).log() - (alpha - 1).log()
         return bool(exponent <= ball_of(exact(budget.delta)).log())

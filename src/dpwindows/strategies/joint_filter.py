@@ -29,7 +29,7 @@ from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search.portable import to_lattice
-from dpwindows.strategies.search.spectrum import circle_mean, grid_size, interval_weights
+from dpwindows.strategies.search.spectrum import ROUNDS, circle_mean, grid_size, interval_weights
 
 NAME = "joint-filter"
 # Bits after the point that are kept of taps, which are made by a library's eigenvectors.
@@ -81,7 +81,7 @@ def _taps(lengths: tuple[int, ...], shares: tuple[float, ...]) -> FloatArray:
 def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[ComplexArray, FloatArray, FloatArray]:
     """The best inverse spectrum, the mixture of changes that shows it, and by how much each series is favoured."""
     search = _Search(lengths)
-    own = np.array([circle_mean(np.sqrt(interval_weights(n, grid_size(n))[1])) ** 2 for n in lengths])
+    own = np.array([circle_mean(np.sqrt(interval_weights(n, grid_size(n), ROUNDS)[1])) ** 2 for n in lengths])
     apart = own / np.array(shares)
     favour, rounds = np.ones(len(lengths)), (_ROUNDS, *[_MORE_ROUNDS] * _REWEIGHED)
     mixture = np.full(search.longest**2, 1.0 / search.longest**2)

@@ -35,7 +35,7 @@ from dpwindows.strategies.search.dual import (
 from dpwindows.strategies.search.item_limits import History, histories
 from dpwindows.strategies.search.limit_patterns import run_weights
 from dpwindows.strategies.search.period_limits import LONGEST_PERIOD, period_limit
-from dpwindows.strategies.search.spectrum import grid_size, interval_weights, pair_counts
+from dpwindows.strategies.search.spectrum import ROUNDS, grid_size, interval_weights, pair_counts
 
 # Horizons up to which T x T matrices are used, and how often the weights of random histories are improved.
 _DENSE, _AVERAGED = 400, 12
@@ -43,9 +43,9 @@ _DENSE, _AVERAGED = 400, 12
 _TOGETHER = 1024
 # The longest stretch that random histories are told apart in by one matrix, and weights that are left out.
 _WIDE, _NEGLIGIBLE = 1024, 1e-3
-# Rounds of the search for weights of intervals; of longer ones a fourth of these claims 0.02 % less, in a fourth of the
-# time that filters take. Up to this length filters have searched already.
-_ROUNDS, _SEARCHED = 400, 366
+# Up to this length filters have searched for weights of intervals. Of longer ones a fourth of the rounds claims 0.02 %
+# less, in a fourth of the time.
+_SEARCHED = 366
 # Of rolling windows this long few lie in the range that is worked out at once.
 _LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
@@ -143,7 +143,7 @@ def _within(window: WindowFamily, k: int, period: int, steps: int) -> float | No
 @lru_cache(maxsize=64)
 def _interval_limit(steps: int, reach: int) -> float:
     """One event, or a cumulative count of an item that changes: every interval of at most `reach` steps occurs."""
-    weights, _ = interval_weights(reach, grid_size(reach), _ROUNDS if reach <= _SEARCHED else _ROUNDS // 4)
+    weights, _ = interval_weights(reach, grid_size(reach), ROUNDS if reach <= _SEARCHED else ROUNDS // 4)
     least_error = circulant_bound(_interval_pairs(weights), steps, steps)
     if steps <= _DENSE:
         intervals = Intervals(steps, reach)

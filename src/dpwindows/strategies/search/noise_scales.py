@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-import scipy
-
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law, gaussian_within
@@ -124,11 +122,13 @@ def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 
 def _about_within(budget: ApproxDP, squared: float, per_unit: float) -> bool:
-    """What `gaussian_within` proves by its analytic route, in floating point."""
+    """What `gaussian_within` proves by its analytic route, in floating point (and for epsilons below 700)."""
     epsilon, mu = float(budget.epsilon), math.sqrt(squared)
-    delta = scipy.special.ndtr(mu / 2 - epsilon / mu)
-    delta -= math.exp(epsilon + scipy.special.log_ndtr(-mu / 2 - epsilon / mu))
-    return bool(delta + (1 + math.exp(min(epsilon, 700.0))) * squared * per_unit <= budget.delta)
+    growth = math.exp(min(epsilon, 700.0))
+    # scipy.special would take longer to load than most plans.
+    least, most = ((epsilon / mu + way * mu / 2) / math.sqrt(2) for way in (-1, 1))
+    delta = (math.erfc(least) - growth * math.erfc(most)) / 2
+    return delta + (1 + growth) * squared * per_unit <= budget.delta
 
 
 def _positive(scale: float) -> float:

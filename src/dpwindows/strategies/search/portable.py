@@ -16,6 +16,8 @@ from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 # The logarithm of 2 as a number of few bits and the rest, and terms of the series of exp and of log.
 _LOG_2, _LOG_2_REST = 0.693145751953125, 1.42860682030941723212e-6
 _EXP_TERMS, _LOG_TERMS = 13, 11
+# Products of two numbers that are made faster than a transform.
+_FEW = 1 << 14
 
 
 def exp(values: FloatArray) -> FloatArray:
@@ -50,17 +52,21 @@ def product(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return np.asarray((matrix * vector).sum(axis=-1))
 
 
-def even_transform(values: FloatArray, size: int) -> FloatArray:
+def even_transform(values: FloatArray, size: int, count: int | None = None) -> FloatArray:
     """The Fourier transform of an even function on a circle.
 
     Args:
         values: at 0 and on, 0 where there are no more; shape (at most size / 2 + 1,).
         size: points on the circle, a power of two from 8 on.
+        count: how many of the transform to return; None: all.
 
     Returns:
         `v_0 + (-1)^d v_n + 2 sum v_j cos(pi j d / n)` for d = 0..n, where n is half of the size; shape (n + 1,).
     """
     half = size // 2
+    count = half + 1 if count is None else count
+    if count * len(values) <= _FEW:
+        return product(_cosines(count, len(values), size), values)
     known = np.zeros(half + 1)
     known[: len(values)] = values
     circle = np.concatenate([known, known[-2:0:-1]])
@@ -69,7 +75,15 @@ def even_transform(values: FloatArray, size: int) -> FloatArray:
     real, imaginary = np.append(real, real[0]), np.append(imaginary, imaginary[0])
     cosine, sine = (one[: half + 1] for one in _circle(size))
     even, turned = real + real[::-1], imaginary + imaginary[::-1]
-    return np.asarray((even + cosine * turned - sine * (real - real[::-1])) / 2)
+    return np.asarray((even + cosine * turned - sine * (real - real[::-1])) / 2)[:count]
+
+
+@lru_cache(maxsize=16)
+def _cosines(count: int, known: int, size: int) -> FloatArray:
+    """The transform as a matrix, shape (count, known)."""
+    cosines = 2 * _circle(size)[0][np.outer(np.arange(count), np.arange(known)) % size]
+    cosines[:, [0, size // 2] if known > size // 2 else 0] /= 2
+    return cosines
 
 
 def _transform(real: FloatArray, imaginary: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -28,8 +28,8 @@ from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.portable import even_transform, exp, exp_of_series, log, power, product
 
-# Power of the multiplicative updates; below 1 they settle smoothly.
-_POWER = 0.9
+# Multiplicative updates of weights on intervals, and their power; below 1 they settle smoothly.
+ROUNDS, _POWER = 400, 0.9
 # Width of the rounded kink where lags change sign, relative to the first lag, at sharpness 1.
 _SOFTNESS = 2.0
 # Frequencies are this many times as fine as the longest pattern asks for.
@@ -70,7 +70,7 @@ def pair_counts(changes: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArray, FloatArray]:
+def interval_weights(reach: int, size: int, rounds: int) -> tuple[FloatArray, FloatArray]:
     """Weights on the lengths 1..reach that nearly maximise `mean(sqrt P)`, and P on half a circle of `size` points.
 
     For long intervals those of a few hundred places are stretched, and improved from there.
@@ -87,7 +87,7 @@ def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArr
         spectrum = np.maximum(even_transform(np.cumsum(tails[::-1])[::-1], size), 1e-12)
         if step == rounds:
             break
-        lags = even_transform(1 / np.sqrt(spectrum), size)[:reach] / size
+        lags = even_transform(1 / np.sqrt(spectrum), size, reach) / size
         norms = np.cumsum(np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]])))
         weights *= power(norms / circle_mean(np.sqrt(spectrum)), _POWER)
         weights /= weights.sum()
@@ -97,7 +97,7 @@ def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArr
 
 def interval_spectrum(reach: int, size: int) -> FloatArray:
     """`log G` of the filter of least error for intervals of at most `reach` places, shape (size / 2 + 1,)."""
-    return -log(interval_weights(reach, size)[1]) / 2
+    return -log(interval_weights(reach, size, ROUNDS)[1]) / 2
 
 
 def causal_taps(log_spectrum: FloatArray, count: int) -> FloatArray:
@@ -125,7 +125,7 @@ def patterns_spectrum(
     best, idle, log_spectrum = (np.inf, start), 0, start
     twice = 2.0 * silent.astype(np.float64)
     for step in range(rounds):
-        lags = even_transform(exp(log_spectrum), size)[:reach] / size
+        lags = even_transform(exp(log_spectrum), size, reach) / size
         worst = oracle(lags)
         charged = float(product(cost_of(worst[-1]), lags)) + float(product(twice, np.maximum(lags, 0)))
         error = charged * circle_mean(exp(-log_spectrum))
@@ -136,7 +136,7 @@ def patterns_spectrum(
         columns = [*columns, *worst]
         costs = np.array([cost_of(column) for column in columns])
         log_spectrum = _descend(best[1], costs, twice, sharpness=100.0 * (1 + step))
-        lags = even_transform(exp(log_spectrum), size)[:reach] / size
+        lags = even_transform(exp(log_spectrum), size, reach) / size
         keep = np.argsort(-product(costs, lags), kind="stable")[:100]
         columns = [columns[i] for i in sorted({*keep.tolist(), len(columns) - 1})]
     return best[1]
@@ -158,7 +158,7 @@ def _descend(start: FloatArray, costs: FloatArray, silent: FloatArray, sharpness
 
     def objective(log_spectrum: FloatArray) -> tuple[float, FloatArray]:
         spectrum = exp(log_spectrum)
-        lags = even_transform(spectrum, size)[:reach] / size
+        lags = even_transform(spectrum, size, reach) / size
         inverse = share / spectrum
         variance = float(inverse.sum())
         root = np.sqrt(lags**2 + softness**2)

@@ -50,8 +50,8 @@ def test_the_bound_for_unlimited_counters_holds_for_longer_columns_than_it_adds_
     squares = np.cumsum(rows.taps(60_000).astype(object) ** 2)
     assert int(squares[-1]) <= rows.column
     # What is left for all later steps together is about what the integral says.
-    left = (rows.column - int(squares[4095])) / 4**20
-    assert left == pytest.approx(np.log(30) ** 1.5 / np.pi * 2 / np.sqrt(np.log(4125)), rel=0.01)
+    left = (rows.column - int(squares[16383])) / 4**20
+    assert left == pytest.approx(np.log(500) ** 3 / np.pi / 2 / np.log(16883) ** 2, rel=0.04)
     cumulative = Problem(Cumulative(), 5, (1, 2), EventLevel(), GAUSSIAN, 1.0)
     assert certify(Case(cumulative, rows, None, from_witness({})))[0] == 4 * rows.column
 
@@ -60,7 +60,7 @@ def test_unlimited_taps_are_those_of_the_formula() -> None:
     taps = EndlessCounter(30).taps(3000)
     lags = np.arange(1, 3000)
     root = np.concatenate([[1.0], np.cumprod((lags - 0.5) / lags)])
-    formula = root * (np.log(30) / np.log(np.arange(3000) + 30)) ** 0.75 * 2.0**30
+    formula = root * (np.log(500) / np.log(np.arange(3000) + 500)) ** 1.5 * 2.0**30
     assert taps == pytest.approx(formula, abs=1.01)
     assert (taps <= formula + 1e-4).all()
     assert (EndlessCounter(30).taps(100) == taps[:100]).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -67,6 +68,21 @@ class _Measured(Planned):
     """What both kinds have in common."""
 
     _metadata: Mapping[str, Any]
+
+    def _by_threshold(self, parts: Sequence[Part]) -> list[Part]:
+        """As they were measured."""
+        known = iter((entry["window"], set(thresholds_of(entry))) for entry in self._metadata["measurements"])
+        found: list[Part] = []
+        for part in parts:
+            query = part.query
+            while query.measures:
+                window, thresholds = next(known, ("", set()))
+                own = tuple(one for one in query.measures if thresholds.issuperset(one.thresholds))
+                if window != query.window.text or not own:
+                    raise ValueError(f"{query.window} was measured for other k than were asked")
+                found.append(replace(part, query=Query(query.window, own)))
+                query = Query(query.window, tuple(one for one in query.measures if one not in own))
+        return found
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
         metadata = self._metadata

@@ -10,8 +10,8 @@ from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule, require_one_bound
 from dpwindows.ask.groups import GroupOf, Value, cells_of, grouping
 from dpwindows.ask.periods import placed
-from dpwindows.ask.privacy import Budget, Unit
-from dpwindows.ask.queries import LostItems, Query, WindowFamily, normalise
+from dpwindows.ask.privacy import Budget, ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import AnyWindow, LostItems, Query, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import count_windows, fit_to_range
@@ -21,9 +21,10 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.measure import EXACT, Sampler
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.planned import Planned, require_kind
-from dpwindows.plan.sharing import Part, part_of
+from dpwindows.plan.sharing import Part, part_by_threshold, part_of
 from dpwindows.plan.workload import MAX_ROWS, least_workload, require_within
 from dpwindows.strategies import candidates, direct, joint_filter
+from dpwindows.strategies.search.noise_scales import laws_for
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings
@@ -235,6 +236,18 @@ class Plan(Planned):
                 f"{'' if self.grouping is None else ' or groups'}"
             )
         require_within(least_workload(self.queries, steps, groups), self.max_draws, at_least=True)
+
+    def _by_threshold(self, parts: Sequence[Part]) -> list[Part]:
+        if self.strategy != "auto" or not isinstance(self.unit, ItemLevel | ItemAddRemove):
+            return list(parts)
+        law = laws_for(self.budget)[0]
+        found = [
+            part_by_threshold(part, law, self.criterion, self._designs)
+            if isinstance(part.query.window, AnyWindow)
+            else [part]
+            for part in parts
+        ]
+        return [part for some in found for part in some]
 
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
         steps = self.timeline.steps

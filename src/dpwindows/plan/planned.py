@@ -120,7 +120,7 @@ class Planned(PlanValues, ABC):
         kept = 1 if estimate_loss is None else 1 - estimate_loss
         listed = weights_of(queries, self.weights)
         # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
-        parts = parts_of(queries, [weight / sum(listed) * kept for weight in listed], grouping)
+        parts = self._by_threshold(parts_of(queries, [weight / sum(listed) * kept for weight in listed], grouping))
         parts += [] if estimate_loss is None else [Part(_LOST, estimate_loss)]
         allotments = self._allotted(parts, last_step)
         self.allotments: tuple[Allotment, ...] = allotments if estimate_loss is None else allotments[:-1]
@@ -136,6 +136,10 @@ class Planned(PlanValues, ABC):
             )
         if self.strategy == paper.NAME:
             raise InputError("the strategy paper counts items and no occurrences: leave it or --occurrences out")
+
+    def _by_threshold(self, parts: Sequence[Part]) -> list[Part]:
+        """The parts, some of them by threshold where they err less for it, in the order asked."""
+        return list(parts)
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
         """The allotments of least error for all parts."""
@@ -270,14 +274,16 @@ class Planned(PlanValues, ABC):
         ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
         if measure.kind != "at_least" or self.singleton or ruled:
             return None
-        problem = allotment.measurement.design.problem
+        problem, name = allotment.measurement.design.problem, allotment.query.name
         window = problem.window if allotment.series is None else allotment.query.window
         bounded = isinstance(window, (Rolling, PeriodFamily))
         if (longest_window(window, problem.steps) if bounded else problem.steps) > _LONGEST_LIMIT:
             return None
         # The scale is the least one but for the head-room it was given.
-        joint = sum(one.share for one in self.allotments if one.series is not None)
-        share = allotment.share if allotment.series is None else joint
+        if allotment.series is None:
+            share = sum(one.share for one in self.allotments if one.query.name == name and one.by == allotment.by)
+        else:
+            share = sum(one.share for one in self.allotments if one.series is not None)
         asked = (window, self._limit_k(measure.k), self.unit, problem.steps)
         if isinstance(self.budget, PureDP):
             return pure_limit(*asked, self.budget.epsilon * share)

@@ -22,6 +22,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.strategies.scoring import score, score_of
 from dpwindows.strategies.search import choice
@@ -40,6 +41,8 @@ _MOST_NOISE = 2.0**45
 # that a filter is searched over, which takes a few seconds. Three families may have windows of 500 steps.
 _MOST, _MOST_CELLS = 8, 1_500_000
 _DISTINCT = (Measure("at_least", 1),)
+# By what part the error must fall for at least 1 to be measured apart.
+_APART = 0.95
 
 
 # --- Parts -----------------------------------------------------------------------------------------------------------
@@ -204,6 +207,40 @@ def _choose_allotments(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[
         )
         for i, allotment in enumerate(best)
     )
+
+
+# --- One threshold apart ----------------------------------------------------------------------------------------------
+
+
+def part_by_threshold(part: Part, law: Law, criterion: Criterion, proposals: Proposals) -> list[Part]:
+    """What a part asks as two, at least 1 and all else, where they err less for it; otherwise the part.
+
+    Thresholds that are measured alike each cost what the others do, and at least 1 may have a strategy of its own that
+    costs less (`gap-filter`). What errs by e of n thresholds at the whole share has a variance of `e^2 / s^p` at a part
+    s of it, p = 1 under Gaussian noise and 2 under Laplace noise: the sum of n of these is least, or the larger of
+    them, at the s taken here. Where at least 1 is not asked first, or exact counts are, the part stays whole.
+    """
+    measures = part.query.measures
+    kinds = {measure.kind for measure in measures}
+    if len(measures) < 2 or measures[0] != _DISTINCT[0] or kinds != {_DISTINCT[0].kind}:
+        return [part]
+    queries = [Query(part.query.window, one) for one in (measures[:1], measures[1:])]
+    whole, *each = (
+        min(error_in(one, part.groups) for one in proposals(replace(part, query=query), law, BITS))
+        for query in (part.query, *queries)
+    )
+    power, sizes = (1 if law == GAUSSIAN else 2), [len(query.measures) for query in queries]
+    if criterion == "max":
+        needs = [error ** (2 / power) for error in each]
+    else:
+        needs = [(size * error**2) ** (1 / (power + 1)) for size, error in zip(sizes, each, strict=True)]
+    first = float(f"{needs[0] / sum(needs):.3g}")
+    squares = [error**2 / share**power for error, share in zip(each, (first, 1 - first), strict=True)]
+    mean = sum(size * square for size, square in zip(sizes, squares, strict=True)) / sum(sizes)
+    if (max(squares) if criterion == "max" else mean) > (_APART * whole) ** 2:
+        return [part]
+    shares = part.share * first, part.share * (1 - first)
+    return [replace(part, query=query, share=share) for query, share in zip(queries, shares, strict=True)]
 
 
 # --- Several families as one -----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from dpwindows.kernel.designs import Design
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.intervals import noise_of
 from dpwindows.plan.plan import Plan
-from dpwindows.plan.sharing import Part, allot_with_law, choose_joint, join_parts, split_joint
+from dpwindows.plan.sharing import Part, allot_with_law, choose_joint, join_parts, split_joint, weights_of
 from dpwindows.progress import show_progress
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.in_periods import has_many_neighbours
@@ -60,7 +60,7 @@ class _OneLaw(Plan):
             budget=_BUDGETS[law],
             strategy=asked.strategy,
             criterion=asked.criterion,
-            weights=[one.share for one in asked.allotments],
+            weights=weights_of(asked.queries, asked.weights),
             singleton=asked.singleton,
             estimate_loss=asked.estimate_loss,
             confidence=asked.confidence,
@@ -123,7 +123,8 @@ class _OneLaw(Plan):
         """A family's scale in lattice units where the budget buys a scale of 1, and its errors over that noise."""
         noise, scale = noise_of(one.measurement), unit_scale(self.budget, self._law, share)
         deviation = math.sqrt(noise_variance(noise.law, noise.scale, noise.size))
-        measures = one.query.measures if one.query in self.queries else ()
+        asked = any(one.query.window == query.window for query in self.queries)
+        measures = one.query.measures if asked else ()
         return {
             "noise": noise.law,
             "size": noise.size,

@@ -30,7 +30,7 @@ from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.intervals import half_width_factors, lattice_half_width, noise_of
-from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.plan.rebuilt import rebuilt, thresholds_of
 from dpwindows.reading.lattice_noise import Noise, Sums
 from dpwindows.reading.noise_moments import common_share
 from dpwindows.reading.reader import Coefficients, Weights
@@ -204,21 +204,14 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
     listed = list(terms)
     noise: dict[tuple[Hashable, Hashable], FloatArray] = {}
     kinds: dict[Hashable, Noise] = {}
-    names = group_names(metadata)
-    for text, occurrences, *group in dict.fromkeys(_measured(term, names) for term in listed):
-        by = [name for name, value in zip(names, group, strict=True) if value is not None]
-        entry = next(
-            one
-            for one in metadata["measurements"]
-            if one["window"] == text
-            and by == one.get("groups", {}).get("by", [])
-            and occurrences != bool(one["thresholds"])
-        )
-        together = entry.get("together")
+    measured_in = [_measured(term, metadata) for term in listed]
+    for at, *group in dict.fromkeys(measured_in):
+        entry = metadata["measurements"][at]
+        text, together = entry["window"], entry.get("together")
         made, series = rebuilt(metadata, entry), together.index(text) if together else None
         kind = noise_of(made)
         unit = kind.deviation
-        own = [term for term in listed if _measured(term, names) == (text, occurrences, *group)]
+        own = [term for term, place in zip(listed, measured_in, strict=True) if place == (at, *group)]
         _require_same(own, made, unit, series)
         by_threshold: dict[int, dict[tuple[int, int], float]] = {}
         for term in own:
@@ -250,9 +243,19 @@ def _weights(made: Measurement, k: int, coefficients: Coefficients, series: int 
     return own | {_SHARED: np.array([math.sqrt(common) * total])}
 
 
-def _measured(term: Term, names: Sequence[str]) -> tuple[Any, ...]:
-    """What a row was measured in: its window family, whether as occurrences, and its group if there are groups."""
-    return (term.row["window"], term.row["k"] is None, *(term.row[name] for name in names))
+def _measured(term: Term, metadata: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a row was measured in: the place of the measurement, and the row's group if there are groups."""
+    names = group_names(metadata)
+    group = [term.row[name] for name in names]
+    by = [name for name, value in zip(names, group, strict=True) if value is not None]
+    place = next(
+        at
+        for at, one in enumerate(metadata["measurements"])
+        if one["window"] == term.row["window"]
+        and by == one.get("groups", {}).get("by", [])
+        and set(thresholds_of(one)).issuperset(_thresholds(term))
+    )
+    return place, *group
 
 
 def _thresholds(term: Term) -> tuple[int, ...]:

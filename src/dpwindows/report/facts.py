@@ -83,11 +83,19 @@ def assumption(metadata: Metadata) -> str:
 
 def shares(metadata: Metadata) -> str:
     """How the measurements share the budget."""
-    rows = [
-        f"{row['window']}{each(row.get('groups') or {})}: {percent(float(row['budget_share']))}"
-        for row in measurements_of(metadata)
-    ]
-    return ", ".join(rows) + "."
+    rows = measurements_of(metadata)
+
+    def counted(row: Metadata) -> str:
+        """What tells the measurements of one window apart."""
+        if all(one["thresholds"] == row["thresholds"] for one in rows if one["window"] == row["window"]):
+            return ""
+        return f" at least {', '.join(map(str, row['thresholds']))}" if row["thresholds"] else " occurrences"
+
+    shared = (
+        f"{row['window']}{counted(row)}{each(row.get('groups') or {})}: {percent(float(row['budget_share']))}"
+        for row in rows
+    )
+    return ", ".join(shared) + "."
 
 
 def measurements_of(metadata: Metadata) -> list[Metadata]:

@@ -102,8 +102,7 @@ def _continuous(alpha: float, gaussian: bool) -> float:
 
 def widest_factor(alpha: float, metadata: Mapping[str, Any], windows: Collection[str]) -> float:
     """The largest factor of the noise in these families; that of continuous noise where none is stated."""
-    rows = {row["window"]: row["noise"] for row in metadata["measurements"]}
-    noises = [rows[window] for window in windows if window in rows]
+    noises = [row["noise"] for row in metadata["measurements"] if row["window"] in windows]
     gaussian = bool(noises) and all(noise["law"] == _GAUSSIAN for noise in noises)
     return factor(alpha, gaussian=gaussian, added=max(map(_added, noises), default=0.0))
 

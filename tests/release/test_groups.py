@@ -7,14 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.groups import grouping
 from dpwindows.count.groups import GroupedAnswers
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure
+from dpwindows.release import run
 from dpwindows.release.run import draw_estimates
 from tests.plans import plan_of
 
@@ -177,3 +180,20 @@ def test_answers_are_the_same_however_the_engine_ordered_them() -> None:
     rows = [(0, 1, 1, 2), (1, 1, 1, 1), (1, 2, 2, 1), (1, 2, 1, -1)]
     assert canonical(rows) == canonical(rows[::-1])
     assert canonical(rows) != canonical([(1 - cell, *rest) for cell, *rest in rows])  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("budget", [dw.PureDP(1.0), dw.ApproxDP(1.0, 1e-6)], ids=str)
+def test_groups_are_decoded_together_as_one_by_one(
+    budget: dw.PureDP | dw.ApproxDP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [dw.Rolling(3), dw.Cumulative(), dw.AnyWindow(4), dw.Tumbling(5), dw.ToDate(5)]
+    by = {"of": [str(value) for value in range(7)]}
+    plan = dw.Plan(asked, timeline=dw.Timeline(0, 20, step=1), unit=dw.EventLevel(), budget=budget, by=by)
+    random = np.random.default_rng(2)
+    for made in plan.measurements:
+        noisy = random.integers(-(10**9), 10**9, 7 * made.design.rows)
+        reader = reading.of(made.design)
+        wanted = np.concatenate([reader.decode(part) for part in np.split(noisy.astype(np.float64), 7)])
+        for at_once in (1, 2 * made.design.rows, 10**6):
+            monkeypatch.setattr(run, "_DECODED", at_once)
+            assert run._decode(made, 1, noisy) == pytest.approx(wanted, rel=1e-9, abs=1e-6)

@@ -43,6 +43,9 @@ class SeriesReader(Reader):
     def decode(self, measured: FloatArray) -> FloatArray:
         return self._series.decode(measured)
 
+    def decode_each(self, measured: FloatArray) -> FloatArray:
+        return self._series.decode(measured.T).T
+
     def moment(self, power: int) -> FloatArray | None:
         return self._series.moment(power)
 

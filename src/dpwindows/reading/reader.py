@@ -41,6 +41,10 @@ class Reader(ABC):
     def decode(self, measured: FloatArray) -> FloatArray:
         """Estimates for every window in canonical order, in counts, from measured numbers of shape (rows,)."""
 
+    def decode_each(self, measured: FloatArray) -> FloatArray:
+        """Estimates of many measurements, shape (measurements, windows), from numbers of shape (measurements, rows)."""
+        return np.array([self.decode(one) for one in measured])
+
     @abstractmethod
     def moment(self, power: int) -> FloatArray | None:
         """Sum of the squares or fourth powers of each estimate's weights on the noise; None where not worked out."""

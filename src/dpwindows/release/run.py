@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # Rows that share what is the same in all of them; and how many, in the mean, must follow one another to share that.
 _CHUNK, _STRETCH = 1 << 16, 512
+# Numbers of groups that are decoded together, about.
+_DECODED = 1 << 20
 
 
 def run_plan(
@@ -127,7 +129,11 @@ def _decode(measurement: Measurement, k: int, noisy: NDArray[Any]) -> FloatArray
     del noisy
     if groups == 1:
         return reader.decode(measured)
-    return np.concatenate([reader.decode(part) for part in np.split(measured, groups)])
+    by_group = measured.reshape(groups, -1)
+    at_once = max(1, _DECODED // max(1, by_group.shape[1]))
+    return np.concatenate(
+        [reader.decode_each(by_group[first : first + at_once]).ravel() for first in range(0, groups, at_once)]
+    )
 
 
 def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:

@@ -25,6 +25,7 @@ SOURCE = ROOT / "src" / "dpwindows"
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 HISTORY = ROOT / "CHANGELOG.md"
+FROM_THE_PAPER = DOCS / "paper-to-code.md"
 
 # Blocks that are shown and not run: the page, how the block begins, and why.
 NOT_RUN = {
@@ -197,11 +198,17 @@ def test_every_path_named_exists(page: Path) -> None:
         assert not anchor or anchor in anchors(linked), target
     if page == HISTORY:
         return
-    for path in re.findall(r"`([\w./-]+\.(?:py|toml|c))(?:::\w+)?`", text):
-        homes = (ROOT, SOURCE, ROOT / "tests", page.parent)
-        there = any((home / path).exists() for home in homes)
+    for path, test in re.findall(r"`([\w./-]+\.(?:py|toml|c))(?:::(\w+))?`", text):
+        homes = [home / path for home in (ROOT, SOURCE, ROOT / "tests", page.parent) if (home / path).exists()]
         by_name = "/" not in path and any(any((ROOT / top).rglob(path)) for top in ("src", "tests", "benchmarks"))
-        assert there or by_name, path
+        assert homes or by_name, path
+        assert not test or re.search(rf"^def {test}\(", homes[0].read_text(encoding="utf-8"), re.M), test
+
+
+def test_every_error_of_the_paper_has_its_row_and_its_test() -> None:
+    rows = dict(re.findall(r"^\| (\d+) \|(.*)$", FROM_THE_PAPER.read_text(encoding="utf-8"), re.M))
+    assert sorted(map(int, rows)) == list(range(1, 14))
+    assert all("::test_" in row for row in rows.values())
 
 
 def test_every_page_is_on_the_site() -> None:
@@ -224,13 +231,14 @@ def test_every_make_target_named_exists(page: Path) -> None:
 
 
 def dotted() -> dict[str, Path]:
-    """Every dotted name of the package in backticks, in the pages, the source, the tests and the benchmarks."""
+    """Every dotted name of the package in backticks: whole in pages and code, from its rooms in FROM_THE_PAPER."""
     code = [path for top in ("src", "tests", "benchmarks") for path in sorted((ROOT / top).rglob("*.py"))]
-    return {
-        name: path
-        for path in [*PAGES, *code]
-        for name in re.findall(r"`(dpwindows(?:\.\w+)+)", path.read_text(encoding="utf-8"))
-    }
+    found = {}
+    for path in [*PAGES, *code]:
+        found |= dict.fromkeys(re.findall(r"`(dpwindows(?:\.\w+)+)", path.read_text(encoding="utf-8")), path)
+    rooms = {part.stem for part in SOURCE.iterdir()}
+    named = re.findall(r"`([a-z_]+)((?:\.\w+)+)`", FROM_THE_PAPER.read_text(encoding="utf-8"))
+    return found | {f"dpwindows.{room}{rest}": FROM_THE_PAPER for room, rest in named if room in rooms}
 
 
 @pytest.mark.parametrize("name", sorted(dotted()))

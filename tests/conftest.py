@@ -8,11 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.search import SEARCHING, choose_profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.count.engines.servers import PostgreSQL
 
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -130,6 +135,33 @@ def forking() -> Iterator[Path]:
 
     with serving() as path:
         yield path
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[PostgreSQL]:
+    """A PostgreSQL server, which starts where a test first asks for it, once in a test process."""
+    from tests.count.engines import servers
+
+    with servers.postgresql() as running:
+        yield running
+
+
+@pytest.fixture
+def server(cluster: PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> PostgreSQL:
+    """The server with nothing in its schema, and with the password of its roles in the environment."""
+    monkeypatch.setenv("PGPASSWORD", cluster.password)
+    with cluster.connect() as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A running Spark session, one in a test process."""
+    from tests.count.engines import servers
+
+    with servers.spark() as session:
+        yield session
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.xdist_group("postgresql")
 
 # At least as many statements as a release asks of a server, the beginnings of transactions included.
 STATEMENTS = 80
-AT_ONCE = 50 if SEARCHING else 30
+AT_ONCE = 50 if SEARCHING else 25
 REQUESTS = (20 if SEARCHING else 2) * AT_ONCE
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections import Counter
@@ -46,6 +48,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _longest_first(items)
     for item in _all_but([item for item in items if not item.get_closest_marker("slow")], "quick"):
         item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """All tests and what they load stays to the end: the garbage collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
+    # Or libraries complain at the end of what was never given back.
+    atexit.register(gc.unfreeze)
 
 
 def _longest_first(items: list[pytest.Item]) -> None:

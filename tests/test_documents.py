@@ -237,7 +237,7 @@ def test_every_make_target_named_exists(page: Path) -> None:
 def dotted() -> dict[str, Path]:
     """Every dotted name of the package in backticks: whole in pages and code, from its rooms in FROM_THE_PAPER."""
     code = [path for top in ("src", "tests", "benchmarks") for path in sorted((ROOT / top).rglob("*.py"))]
-    found = {}
+    found: dict[str, Path] = {}
     for path in [*PAGES, *code]:
         found |= dict.fromkeys(re.findall(r"`(dpwindows(?:\.\w+)+)", path.read_text(encoding="utf-8")), path)
     rooms = {part.stem for part in SOURCE.iterdir()}

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.search import SEARCHING, choose_profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.count.engines.servers import PostgreSQL
 
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -41,6 +48,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _longest_first(items)
     for item in _all_but([item for item in items if not item.get_closest_marker("slow")], "quick"):
         item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """All tests and what they load stays to the end: the garbage collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
+    # Or libraries complain at the end of what was never given back.
+    atexit.register(gc.unfreeze)
 
 
 def _longest_first(items: list[pytest.Item]) -> None:
@@ -130,6 +145,33 @@ def forking() -> Iterator[Path]:
 
     with serving() as path:
         yield path
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[PostgreSQL]:
+    """A PostgreSQL server, which starts where a test first asks for it, once in a test process."""
+    from tests.count.engines import servers
+
+    with servers.postgresql() as running:
+        yield running
+
+
+@pytest.fixture
+def server(cluster: PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> PostgreSQL:
+    """The server with nothing in its schema, and with the password of its roles in the environment."""
+    monkeypatch.setenv("PGPASSWORD", cluster.password)
+    with cluster.connect() as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A running Spark session, one in a test process."""
+    from tests.count.engines import servers
+
+    with servers.spark() as session:
+        yield session
 
 
 @pytest.fixture

@@ -25,10 +25,12 @@ SOURCE = ROOT / "src" / "dpwindows"
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 HISTORY = ROOT / "CHANGELOG.md"
+FROM_THE_PAPER = DOCS / "paper-to-code.md"
 
 # Blocks that are shown and not run: the page, how the block begins, and why.
 NOT_RUN = {
     ("README.md", "pip install"): "installs from the checkout",
+    ("README.md", "dpwindows demo"): "tests/end_to_end/test_release.py runs it in a process of its own",
     ("README.md", "dpwindows release postgresql:"): "needs a server and a Spark installation of the reader's own",
     ("CONTRIBUTING.md", "make test"): "these commands run the tests themselves",
     ("docs/accuracy.md", "python benchmarks/accuracy.py"): "measures for an hour",
@@ -68,6 +70,8 @@ NOT_RUN = {
 
 # What takes long is run for less: the page, what it says, and what is run.
 SHORTENED = [
+    ("README.md", "--window any:90 --at-least 1", "--window any:45 --at-least 1"),
+    ("README.md", "dw.AnyWindow(max_length=90)", "dw.AnyWindow(max_length=45)"),
     ("docs/audit.md", "--epsilon 1 --steps 8", "--epsilon 1 --steps 8 --runs 500 --draws 500"),
     ("docs/pages.md", "--steps 60 --report plan.html", "--steps 8 --report plan.html"),
     ("docs/table1.md", "--steps 365 --window 28 --k 3", "--steps 12 --window 4 --k 3"),
@@ -165,14 +169,15 @@ def test_what_a_page_shows_works_from_top_to_bottom(page: str, folder: Path) -> 
         if block.language == "toml":
             (folder / block.text.splitlines()[0].removeprefix("# ")).write_text(block.text, encoding="utf-8")
             continue
-        if block.language:
-            run(folder, [str(folder / "bin" / "python"), "-c", block.text])
-            continue
-        commands = block.commands
-        prompted = commands != block.text
-        assert prompted or commands.startswith(("dpwindows ", "python -c ")), f"neither run nor declared: {block}"
+        text, commands = block.text, block.commands
         for shortened, long, short in SHORTENED:
-            commands = commands.replace(long, short) if page == shortened else commands
+            if page == shortened:
+                text, commands = text.replace(long, short), commands.replace(long, short)
+        if block.language:
+            run(folder, [str(folder / "bin" / "python"), "-c", text])
+            continue
+        prompted = block.commands != block.text
+        assert prompted or commands.startswith(("dpwindows ", "python -c ")), f"neither run nor declared: {block}"
         told = run(folder, ["sh", "-e", "-c", commands])
         assert [line for line in block.shown if line and line not in told.splitlines()] == []
 
@@ -197,11 +202,17 @@ def test_every_path_named_exists(page: Path) -> None:
         assert not anchor or anchor in anchors(linked), target
     if page == HISTORY:
         return
-    for path in re.findall(r"`([\w./-]+\.(?:py|toml|c))(?:::\w+)?`", text):
-        homes = (ROOT, SOURCE, ROOT / "tests", page.parent)
-        there = any((home / path).exists() for home in homes)
+    for path, test in re.findall(r"`([\w./-]+\.(?:py|toml|c))(?:::(\w+))?`", text):
+        homes = [home / path for home in (ROOT, SOURCE, ROOT / "tests", page.parent) if (home / path).exists()]
         by_name = "/" not in path and any(any((ROOT / top).rglob(path)) for top in ("src", "tests", "benchmarks"))
-        assert there or by_name, path
+        assert homes or by_name, path
+        assert not test or re.search(rf"^def {test}\(", homes[0].read_text(encoding="utf-8"), re.M), test
+
+
+def test_every_error_of_the_paper_has_its_row_and_its_test() -> None:
+    rows = dict(re.findall(r"^\| (\d+) \|(.*)$", FROM_THE_PAPER.read_text(encoding="utf-8"), re.M))
+    assert sorted(map(int, rows)) == list(range(1, 14))
+    assert all("::test_" in row for row in rows.values())
 
 
 def test_every_page_is_on_the_site() -> None:
@@ -224,13 +235,14 @@ def test_every_make_target_named_exists(page: Path) -> None:
 
 
 def dotted() -> dict[str, Path]:
-    """Every dotted name of the package in backticks, in the pages, the source, the tests and the benchmarks."""
+    """Every dotted name of the package in backticks: whole in pages and code, from its rooms in FROM_THE_PAPER."""
     code = [path for top in ("src", "tests", "benchmarks") for path in sorted((ROOT / top).rglob("*.py"))]
-    return {
-        name: path
-        for path in [*PAGES, *code]
-        for name in re.findall(r"`(dpwindows(?:\.\w+)+)", path.read_text(encoding="utf-8"))
-    }
+    found: dict[str, Path] = {}
+    for path in [*PAGES, *code]:
+        found |= dict.fromkeys(re.findall(r"`(dpwindows(?:\.\w+)+)", path.read_text(encoding="utf-8")), path)
+    rooms = {part.stem for part in SOURCE.iterdir()}
+    named = re.findall(r"`([a-z_]+)((?:\.\w+)+)`", FROM_THE_PAPER.read_text(encoding="utf-8"))
+    return found | {f"dpwindows.{room}{rest}": FROM_THE_PAPER for room, rest in named if room in rooms}
 
 
 @pytest.mark.parametrize("name", sorted(dotted()))

@@ -1,4 +1,4 @@
-"""Occurrences on the command line: planned, released, asked about, audited and shown, or refused with nothing spent."""
+"""Occurrences on the command line: planned, released, asked about and shown, or refused with nothing spent."""
 
 from __future__ import annotations
 
@@ -84,21 +84,3 @@ def test_a_stream_releases_them_step_by_step(log: Path, tmp_path: Path) -> None:
     first, second = ("0", "2"), ("1", "3")
     assert run("count", out, *first, "--occurrences").must_work().out.startswith("5.0 (95% interval")
     assert run("count", out, *second, "--occurrences").must_work().out.startswith("7.0 (95% interval")
-
-
-def test_a_ledger_returns_what_was_stored(log: Path, tmp_path: Path) -> None:
-    ledger, out = tmp_path / "ledger.db", tmp_path / "out.json"
-    run("ledger", "create", ledger, "--dataset", "d", "--unit", "event", "--rho", "1e7").must_work()
-    spend = ("--ledger", ledger, "--dataset", "d")
-    asked = ("release", log, *COLUMNS, "--end", "4", "--count", "n", *BOTH, *ALMOST_EXACT, *spend, "-o", out)
-    run(*asked).must_work()
-    first = json.loads(out.read_text())["rows"]
-    run(*asked, "--force").must_work()
-    assert json.loads(out.read_text())["rows"] == first
-
-
-def test_the_audit_knows_occurrences() -> None:
-    budget = ("--unit", "item-add-remove", "--max-occurrences", "2", "--epsilon", "1", "--steps", "4")
-    checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--json")
-    run("audit", *BOTH, *budget, *checks).must_work()
-    run("audit", *BOTH, *budget, "--check", "noise", "--draws", "500").must_work()

@@ -228,22 +228,6 @@ def test_the_noise_is_as_wide_as_stated(tmp_path: Path) -> None:
         assert abs(scores.mean()) < 5 / np.sqrt(free)
 
 
-def test_a_ledger_returns_the_same_months_again(tmp_path: Path) -> None:
-    ledger = ("--ledger", tmp_path / "ledger", "--dataset", "people")
-    write_log(tmp_path / "log.parquet")
-    run("ledger", "create", *ledger[1:], *EVENT).must_work()
-    outs = [tmp_path / "1.json", tmp_path / "2.json"]
-    for out in outs:
-        asked = ("--end", "2013-05-06", "--window", "tumbling:month", *EVENT, *ledger)
-        run("release", tmp_path / "log.parquet", *DATA, *asked, "-o", out).must_work()
-    assert outs[0].read_bytes() == outs[1].read_bytes()
-    other = run(
-        *("release", tmp_path / "log.parquet", *DATA, "--end", "2013-05-06", "--window", "tumbling:week", *EVENT),
-        *(*ledger, "-o", tmp_path / "3.json"),
-    )
-    assert other.code == 2, "another question is another release, which the ledger has no budget for"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["event", "item", "item-per:3"])
 def test_plans_are_audited_and_exported(tmp_path: Path, unit: str) -> None:

@@ -68,8 +68,8 @@ def expected(exact: Exact, rows: list[dict[str, Any]]) -> list[int]:
         (365, ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6")),
         (365, ("--unit", "event", "--epsilon", "1e9")),
         # For items, windows of any length up to 9 days are measured by as many numbers as two days have pairs.
-        pytest.param(60, ("--unit", "item", "--rho", "1e9"), marks=pytest.mark.slow),
-        pytest.param(60, ("--unit", "item-add-remove", "--epsilon", "1e12"), marks=pytest.mark.slow),
+        pytest.param(35, ("--unit", "item", "--rho", "1e9"), marks=pytest.mark.slow),
+        pytest.param(35, ("--unit", "item-add-remove", "--epsilon", "1e12"), marks=pytest.mark.slow),
     ],
 )
 def test_without_noise_every_number_is_the_count_distinct(
@@ -266,10 +266,10 @@ def test_a_row_with_a_count_is_that_many_events(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_singleton_stream_may_be_compressed_and_says_so(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    log.write_text("who,at\n" + "".join(f"{step % 60},{step}\n" for step in range(365)))
+    log.write_text("who,at\n" + "".join(f"{step % 60},{step}\n" for step in range(60)))
     out = tmp_path / "release.parquet"
-    data = ("--item", "who", "--time", "at", "--start", "0", "--end", "365", "--step", "1")
-    asked = ("--window", "any", "--unit", "item", "--epsilon", "1", "--singleton")
+    data = ("--item", "who", "--time", "at", "--start", "0", "--end", "60", "--step", "1")
+    asked = ("--window", "any", "--unit", "item", "--epsilon", "0.2", "--singleton")
     run("release", log, *data, *asked, "-o", out).must_work()
     release = dw.Release.load(out)
     assert release.metadata["measurements"][0]["strategy"].startswith("compressed(")
@@ -277,7 +277,7 @@ def test_a_singleton_stream_may_be_compressed_and_says_so(tmp_path: Path) -> Non
     rows = rows_of(out)
     assert max(row["bias_bound"] for row in rows) > 0
     assert all(row["upper"] - row["lower"] >= 2 * row["bias_bound"] for row in rows)
-    plain = run("plan", *asked[:-1], "--steps", "365", "--json")
+    plain = run("plan", *asked[:-1], "--steps", "60", "--json")
     forecast = release.metadata["forecast"][0]
     assert forecast["half_width"] < json.loads(plain.out)["queries"][0]["half_width"]
 

@@ -358,6 +358,7 @@ def test_extreme_budgets_give_certified_scales_or_a_refusal(budget: Budget) -> N
 
 
 @pytest.mark.quick(25)
+@pytest.mark.search(29)
 @pytest.mark.parametrize("budget", EXTREMES, ids=str)
 def test_extreme_budgets_give_plans_or_a_refusal(budget: Budget) -> None:
     def plan() -> Plan | str:

@@ -97,6 +97,7 @@ in_every_design = pytest.mark.parametrize(
 
 
 @pytest.mark.quick(10)
+@pytest.mark.search(43)
 @in_every_design
 def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: StepDesign) -> None:
     square = random_square(np.random.default_rng(1), design.problem.steps, 9)

@@ -324,11 +324,11 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
 
 
 def _cases() -> Iterator[Any]:
-    """The first of each strategy, window and kind of unit; the others, and one of many seconds, are marked as slow."""
-    met: set[tuple[str, WindowFamily, type[Unit]]] = {("tree", ANY, EventLevel)}
+    """The first of each strategy, window and kind of unit; the others are left to `make search`."""
+    met: set[tuple[str, WindowFamily, type[Unit]]] = set()
     for case in CASES:
         name, window, _, unit, *_ = case
-        yield pytest.param(*case, marks=[pytest.mark.slow] if (name, window, type(unit)) in met else [])
+        yield pytest.param(*case, marks=[pytest.mark.search(0)] if (name, window, type(unit)) in met else [])
         met.add((name, window, type(unit)))
 
 

@@ -156,6 +156,7 @@ CASES: list[tuple[Unit, str, int | None]] = [
 
 
 @pytest.mark.quick(8)
+@pytest.mark.search(31)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize(("unit", "of", "limit"), CASES, ids=str)

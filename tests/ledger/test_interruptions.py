@@ -31,8 +31,8 @@ pytestmark = pytest.mark.xdist_group("postgresql")
 
 # At least as many statements as a release asks of a server, the beginnings of transactions included.
 STATEMENTS = 80
-REQUESTS = 1_000 if SEARCHING else 100
-AT_ONCE = 50
+AT_ONCE = 50 if SEARCHING else 25
+REQUESTS = (20 if SEARCHING else 2) * AT_ONCE
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,13 +77,13 @@ def _interrupted_release(address: str, cluster: PostgreSQL, at: int, moment: str
     _require_once(address, seen)
 
 
-@pytest.mark.search(12)
+@pytest.mark.search(9)
 @pytest.mark.parametrize(("at", "moment"), list(itertools.product(range(1, STATEMENTS), MOMENTS)))
 def test_a_line_that_is_cut_costs_nothing(address: str, cluster: PostgreSQL, at: int, moment: str) -> None:
     _interrupted_release(address, cluster, at, moment, crash=False)
 
 
-@pytest.mark.search(12)
+@pytest.mark.search(6)
 @pytest.mark.parametrize(("at", "moment"), list(itertools.product(range(1, STATEMENTS), MOMENTS)))
 def test_a_server_that_is_stopped_at_once_costs_nothing(
     address: str, cluster: PostgreSQL, at: int, moment: str
@@ -101,7 +101,7 @@ def test_a_release_asks_no_more_than_is_interrupted(address: str) -> None:
     assert 30 < said["asked"] < STATEMENTS
 
 
-@pytest.mark.search(12)
+@pytest.mark.search(6)
 @pytest.mark.parametrize(("at", "moment"), list(itertools.product(range(1, STATEMENTS), ("before", "after"))))
 def test_a_process_that_is_killed_costs_nothing(address: str, at: int, moment: str) -> None:
     (said,) = Nursery.run([_job(address, killed_at=[at, moment])])
@@ -112,7 +112,7 @@ def test_a_process_that_is_killed_costs_nothing(address: str, at: int, moment: s
     assert entry.release_id == again[0]
 
 
-@pytest.mark.search(12)
+@pytest.mark.search(10)
 @pytest.mark.parametrize(("at", "moment"), list(itertools.product(range(1, 40), MOMENTS)))
 @pytest.mark.parametrize("what", ["begin", "advance"])
 def test_a_stream_is_paid_for_once_and_goes_on(
@@ -131,7 +131,7 @@ def test_a_stream_is_paid_for_once_and_goes_on(
     assert [entry.state for entry in ledger.book().entries] == ["s"]
 
 
-@pytest.mark.search(9)
+@pytest.mark.search(6)
 @pytest.mark.parametrize(("at", "moment"), list(itertools.product(range(1, 30), MOMENTS)))
 def test_a_dataset_is_made_once(cluster: PostgreSQL, address: str, at: int, moment: str) -> None:
     with interrupted(cluster.port, at, moment) as line:

@@ -26,10 +26,12 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 
 import pytest
+from _pytest.config import builtin_plugins
 
 ROOT = Path(__file__).parent.parent.parent
 # Loaded once, before anything is forked. Some start threads that free memory; these allow for forks.
 LIBRARIES = (
+    *(f"_pytest.{name}" for name in sorted(builtin_plugins)),
     "click",
     "dp_accounting",
     "duckdb",

@@ -178,6 +178,7 @@ def test_units_cost_what_they_promise() -> None:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(2)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_a_longer_period_costs_more_and_the_longest_is_item_level(budget: Budget) -> None:
     errors = {

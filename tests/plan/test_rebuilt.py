@@ -55,6 +55,7 @@ def require_same(plan: Planned, described: dict[str, Any]) -> None:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(7)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_of_releases_and_streams(unit: Unit, budget: Budget) -> None:

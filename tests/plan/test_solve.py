@@ -33,6 +33,7 @@ def worst(queries: list[Query | WindowFamily], budget: Budget, **options: Any) -
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(7)
 @pytest.mark.parametrize("target", [0.05, 3.0, 40.0, 1e4])
 @pytest.mark.parametrize(
     ("queries", "options"),

@@ -46,6 +46,7 @@ def errors(plan: Plan) -> list[float]:
 
 
 @pytest.mark.quick(1)
+@pytest.mark.search(2)
 @pytest.mark.parametrize(
     ("lengths", "most"), [((7, 28), 1.31), ((1, 7, 28), 1.50), ((1, 7, 28, 90), 1.65), ((24, 168), 1.36)]
 )
@@ -61,6 +62,7 @@ def test_together_they_err_less_than_apart(lengths: tuple[int, ...], most: float
 
 
 @pytest.mark.quick(2)
+@pytest.mark.search(13)
 @pytest.mark.parametrize("criterion", ["rms", "max"])
 @pytest.mark.parametrize("budget", [APPROX, ZCDP, dw.ApproxDP(0.1, 1e-9)], ids=str)
 @pytest.mark.parametrize("weights", [(1, 1, 1), (8, 1, 1), (1, 1, 30), (1, 5, 2)], ids=str)

@@ -105,7 +105,7 @@ SMALL = [
 
 
 @pytest.mark.quick(10)
-@pytest.mark.search(34)
+@pytest.mark.search(13)
 @pytest.mark.parametrize(("window", "thresholds", "unit", "steps"), SMALL)
 def test_no_gaussian_strategy_is_below_the_limit(
     window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, steps: int

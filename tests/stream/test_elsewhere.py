@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,13 +26,20 @@ from dpwindows.stream.stream import Stream
 from tests.stream.elsewhere import SETTINGS, Elsewhere, InPostgreSQL, InSpark, closed, exact_and_fingerprints
 from tests.stream.streams import PLAN, STEP, Event, new_stream, plan_of, same, table_of
 
-PLACES = [
-    pytest.param("spark", marks=pytest.mark.xdist_group("spark")),
-    pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql")),
-]
+PLACES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("postgresql", "spark")]
 FIRST: list[Event] = [("a", 1, 1), ("b'\\ü", 1, 3)]
 SECOND: list[Event] = [("a", 2, 2), ("c", 2, 1)]
 THIRD: list[Event] = [("b'\\ü", 3, 1), ("c", 3, 1)]
+
+
+def in_each_place(cases: Iterable[str], by_spark: Collection[str]) -> list[Any]:
+    """Cases in each place. Spark is slow: but for a few of them, what it is asked is left to `make search`."""
+    return [
+        pytest.param(*place.values, case, marks=[*place.marks, *([] if here else [pytest.mark.search(0)])])
+        for place in PLACES
+        for case in cases
+        for here in (place.values != ("spark",) or case in by_spark,)
+    ]
 
 
 @pytest.fixture(params=PLACES)
@@ -90,8 +97,7 @@ def in_groups(events: pa.Table, dice: random.Random) -> pa.Table:
     return events
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("kind", PLANS)
+@pytest.mark.parametrize(("at", "kind"), in_each_place(PLANS, ["runs", "one group"]), indirect=["at"])
 def test_the_integers_and_fingerprints_of_a_stream_beside_its_state(
     kind: str, at: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,7 +288,7 @@ def test_a_reader_does_not_hold_up_a_step(server: Any, tmp_path: Path, monkeypat
         assert first not in at.names()
 
 
-@pytest.mark.parametrize("moment", ["keep", "settle", "close"])
+@pytest.mark.parametrize(("at", "moment"), in_each_place(["keep", "settle", "close"], ["settle"]), indirect=["at"])
 def test_a_step_that_was_interrupted_has_one_noise(
     moment: str, at: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

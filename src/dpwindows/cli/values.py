@@ -74,18 +74,16 @@ class AskedCounts:
 
     def queries(self) -> list[Query]:
         """The queries asked for; raises `InputError` if one is not legal."""
-        from dpwindows.ask.queries import Query, parse_window
+        from dpwindows.plan.plan_file import queries_of
 
-        queries = queries_in_file() or []
-        for text in () if queries else self.windows:
-            query = Query(parse_window(text))
-            query = query.at_least(*self.at_least) if self.at_least else query
-            query = query.exactly(*self.exactly) if self.exactly else query
-            for most in self.histograms:
-                query = query.histogram(most)
-            query = query.occurrences() if self.occurrences else query
-            queries.append(query)
-        return queries
+        asked = {
+            "window": self.windows,
+            "at-least": self.at_least,
+            "exactly": self.exactly,
+            "histogram": self.histograms,
+        }
+        listed = {name: list(value) for name, value in asked.items()}
+        return queries_in_file() or queries_of(listed | {"occurrences": self.occurrences})
 
     def wanted(self, timeline: Timeline) -> tuple[Wanted, Grouping | None]:
         """What is counted for them over a range, and in which groups.

@@ -166,7 +166,9 @@ def spark() -> Iterator[SparkSession]:
     options = {
         "spark.default.parallelism": "2",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Classes of the installed libraries are as their makers compiled them.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions "
+        "-XX:-BytecodeVerificationRemote",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "768m",
         "spark.log.level": "OFF",

@@ -32,9 +32,8 @@ COLUMNS = EventColumns("id", "at")
 
 @pytest.fixture
 def owner(server: PostgreSQL) -> Iterator[psycopg.Connection]:
-    """A connection of the owner; what it makes in the schema public goes away after the test."""
+    """A connection of the owner, whose tables the reader may read."""
     with server.connect() as connection:
-        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
         connection.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO reader")
         yield connection
 

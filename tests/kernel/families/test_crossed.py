@@ -130,6 +130,7 @@ class Square:
         return self.squares[k][a : a + starts, b : b + ends]
 
 
+@pytest.mark.search(7)
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("width", [2, 3, 4])
 @pytest.mark.parametrize("longest", [2, None])

@@ -88,6 +88,7 @@ SMALL = [
 
 
 @pytest.mark.quick(3)
+@pytest.mark.search(15)
 @pytest.mark.parametrize(("length", "thresholds", "steps"), SMALL, ids=str)
 def test_no_item_moves_a_filter_with_an_offset_more_than_its_bound(
     length: int, thresholds: tuple[int, ...], steps: int

@@ -126,6 +126,7 @@ def test_no_change_of_an_item_exceeds_the_bound(k: int, length: int, span: int) 
 
 
 @pytest.mark.quick(2)
+@pytest.mark.search(8)
 @pytest.mark.parametrize("span", [1, 2, 3, 5, 7])
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
 def test_horizons_cut_changes_and_never_raise_them(span: int, thresholds: tuple[int, ...]) -> None:

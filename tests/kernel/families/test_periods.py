@@ -79,6 +79,7 @@ def found(problem: Problem) -> list[Design]:
 
 
 @pytest.mark.quick(5)
+@pytest.mark.search(37)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
 def test_no_neighbour_moves_a_design_further_than_it_is_charged_for(window: Tumbling | ToDate, unit: Unit) -> None:
@@ -368,6 +369,7 @@ def test_forged_periods_are_refused(forged: dict[str, int], last: int | None) ->
 
 
 @pytest.mark.quick(5)
+@pytest.mark.search(25)
 @pytest.mark.parametrize("unit", [EventLevel(), ItemPerPeriod(10), ItemLevel(), ItemAddRemove()], ids=lambda u: u.name)
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("window", PERIODS_OF_SPRING, ids=str)

@@ -113,6 +113,7 @@ def test_a_price_is_refused_outside_its_range() -> None:
     assert sum(chain) <= 5
 
 
+@pytest.mark.search(13)
 @pytest.mark.parametrize("make", [falling_taps, arbitrary_taps])
 @pytest.mark.parametrize("scale", [1, 1 << 25])
 @pytest.mark.parametrize("seed", range(6))

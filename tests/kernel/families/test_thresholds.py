@@ -100,6 +100,7 @@ def certified(asked: Problem, maps: Any, steps: int | None) -> Certificate:
 
 
 @pytest.mark.quick(3)
+@pytest.mark.search(37)
 @pytest.mark.parametrize(("length", "thresholds", "steps"), CELLS, ids=str)
 @pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel(), ItemPerPeriod(2)], ids=lambda unit: unit.name)
 def test_no_neighbour_moves_more_than_the_bound(

@@ -69,6 +69,7 @@ NOT_RUN = {
 # What takes long is run for less: the page, what it says, and what is run.
 SHORTENED = [
     ("docs/audit.md", "--epsilon 1 --steps 8", "--epsilon 1 --steps 8 --runs 500 --draws 500"),
+    ("docs/audit.md", "--attack --time 5m", "--attack --time 2s"),
     ("docs/pages.md", "--steps 60 --report plan.html", "--steps 8 --report plan.html"),
     ("docs/table1.md", "--steps 365 --window 28 --k 3", "--steps 12 --window 4 --k 3"),
 ]

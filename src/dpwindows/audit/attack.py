@@ -14,10 +14,9 @@ What it reports is worked out anew in whole numbers: both logs of the worst pair
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.audit.exact import COMPARED, HISTORIES, compare_all
 from dpwindows.audit.losses import Power, norms_of
 from dpwindows.audit.neighbours import Histories, Ints, Pair
-from dpwindows.audit.probe import Mechanism, encode, is_readable, probe, read_at, rows_of, unread
+from dpwindows.audit.probe import Mechanism, encode, is_readable, read_at, rows_of, unread
 from dpwindows.audit.search import Effort, Floats, Losses, search
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, NORMS
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 _HELD = 1 << 26
 # Of the time for a bound, what is spent on few steps, and on one choice of them; numbers compared in a second.
 _ON_FEW, _ON_ONE, _A_SECOND = 1 / 3, 1 / 10, 1 << 25
-_HEAT, _ROUNDS = 0.05, 400
+_HEAT, _AT_ONCE, _ROUNDS = 0.05, 20, 400
 
 
 @dataclass(frozen=True)
@@ -110,24 +109,23 @@ def attack(plan: Planned, *, seconds: float, seed: int = 0) -> Attack:
 
     Args:
         plan: whose bounds are to be found wrong.
-        seconds: how long it may take; less if every neighbour was compared.
+        seconds: how long it may take; less if every neighbour was compared, or all bounds are broken.
         seed: of what is tried.
 
     Raises:
         InputError: there is no time, or a threshold is too high for logs that reach it.
-        EngineError: what is measured is no linear map of the answers.
     """
     if not 0 < seconds < float("inf"):
         raise InputError(f"an attack takes some time, got {seconds} seconds")
     began = time.monotonic()
     number_of = sum(1 for one in plan.measurements for _ in _claims(one))
-    targets = [_Target(one, seconds / number_of * _ON_FEW) for one in plan.measurements]
+    targets = [_Target(one, plan.measurements, seconds / number_of * _ON_FEW) for one in plan.measurements]
     claims = [(target, *claim) for target in targets for claim in _claims(target.measurement)]
     found = []
     for number, (target, power, of, bound) in enumerate(claims):
         now = time.monotonic()
         share = max(0.0, began + seconds - now) / (len(claims) - number)
-        found.append(_Hunt(target, power, now + share, np.random.default_rng([seed, number])).run(of, bound))
+        found.append(_Hunt(target, power, bound, now + share, np.random.default_rng([seed, number])).run(of))
     return Attack(plan.budget, plan.unit, time.monotonic() - began, tuple(found), plan.grouping)
 
 
@@ -147,9 +145,10 @@ def _claims(measurement: Measurement) -> Iterator[tuple[Power, str, int]]:
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """One measurement, and how many seconds there are for reading it off."""
+    """One measurement of `every` one, and how many seconds there are for reading it off."""
 
     measurement: Measurement
+    every: Sequence[Measurement]
     patience: float
 
     @property
@@ -159,12 +158,17 @@ class _Target:
     @cached_property
     def whole(self) -> Mechanism:
         """What it reads and, where that is not too much, what it applies."""
-        patient = len(self._unread.sources) * self.seconds <= self.patience
-        return probe([self.measurement]) if patient and is_readable([self.measurement]) else self._unread
+        found = self._unread
+        patient = len(found.sources) * self.seconds <= self.patience
+        if not (patient and is_readable([self.measurement])):
+            return found
+        return replace(read_at([self.measurement], found, range(1, found.steps + 1)), places=None)
 
     @cached_property
     def _unread(self) -> Mechanism:
-        return unread([self.measurement])
+        # Whether an item lost something by bounded runs depends on what else is read.
+        ruled = self.measurement.design.problem.rule.max_runs is not None
+        return unread(self.every if ruled else [self.measurement])
 
     @cached_property
     def seconds(self) -> float:
@@ -192,33 +196,36 @@ class _Target:
 
 @dataclass(eq=False)
 class _Hunt:
-    """The attack on one bound, which ends at a moment of `time.monotonic`."""
+    """The attack on one bound, which ends at a moment of `time.monotonic`, or once it is broken."""
 
     target: _Target
     power: Power
+    bound: int
     until: float
     rng: np.random.Generator
     worst: Pair | None = None
     reached: int = -1
     tried: dict[str, int] = field(default_factory=lambda: {"few": 0, "annealed": 0})
 
-    def run(self, of: str, bound: int) -> Attacked:
+    def run(self, of: str) -> Attacked:
         """Try what there is time for."""
         whole = self.target.whole
         every = compare_all(whole, self.target.unit, self.power) if whole.parts else None
         if every:
             self._note(every.worst, "few", every.pairs)
         else:
+            # What is easily broken is so at once.
+            self._search(whole, self._encoded, time.monotonic() + self._left() * _ON_ONE, rounds=_AT_ONCE)
             self._few_steps()
             self._anneal()
         assert self.worst is not None, "something is always tried"
         design = self.target.measurement.design
         name, proof = design.problem.window.text, self.target.measurement.certificate.proof
-        shown = name, design.strategy, of, proof, bound, self.reached, self.worst
+        shown = name, design.strategy, of, proof, self.bound, self.reached, self.worst
         return Attacked(*shown, **self.tried, every=every is not None)
 
     def _left(self) -> float:
-        return max(0.0, self.until - time.monotonic())
+        return 0.0 if self.reached > self.bound else max(0.0, self.until - time.monotonic())
 
     def _note(self, pair: Pair, how: str, pairs: int, places: tuple[int, ...] | None = None) -> None:
         whole = self.target.whole
@@ -234,15 +241,12 @@ class _Hunt:
     def _few_steps(self) -> None:
         """Compare every neighbour whose events are in a few steps, for one choice of steps after another."""
         target, end = self.target, time.monotonic() + self._left() * _ON_FEW
-        if target.whole.rule.max_runs is not None:
-            return
-        size = self._size()
-        for places in _choices(target.whole.steps, size, self.rng):
+        for places in _choices(target.whole.steps, self._size(), self.rng):
+            if time.monotonic() > end or not self._left():
+                return
             found = compare_all(read_at([target.measurement], target.whole, places), target.unit, self.power)
             assert found is not None, "so few steps were chosen"
             self._note(found.worst, "few", found.pairs, places)
-            if time.monotonic() > end or size == 0:
-                return
 
     def _size(self) -> int:
         """How many steps there may be with every neighbour compared."""
@@ -257,38 +261,47 @@ class _Hunt:
                 and self._is_read(size)
             )
 
-        return max((size for size in range(1, min(whole.steps, HISTORIES.bit_length())) if fits(size)), default=1)
+        return max((size for size in range(1, min(whole.steps, HISTORIES.bit_length())) if fits(size)), default=0)
 
     def _is_read(self, size: int) -> bool:
-        """Whether a matrix on so many steps can be read off in a part of the time, and held."""
-        columns = size * (size + 1) // 2 * len(self.target.whole.thresholds)
+        """Whether the integers on so many steps can be read off in a part of the time, and held."""
+        whole = self.target.whole
+        columns = size * (size + 1) // 2 * len(whole.thresholds)
         in_time = columns * self.target.seconds <= self._left() * _ON_ONE
-        return in_time and columns * rows_of(self.target.measurement) <= _HELD
+        # Bounded runs depend on all steps.
+        return in_time and columns * rows_of(self.target.measurement) <= _HELD and whole.rule.max_runs is None
 
     # --- Annealing ----------------------------------------------------------------------------------------------------
 
     def _anneal(self) -> None:
         """Anneal over all steps; where these cannot be read off, first over as many as can."""
         whole, steps = self.target.whole, self.target.whole.steps
-        if not whole.parts and whole.rule.max_runs is None:
+        if not whole.parts:
             end = time.monotonic() + self._left() / 2
-            size = max((size for size in range(1, steps + 1) if self._is_read(size)), default=1)
+            size = max((size for size in range(1, steps + 1) if self._is_read(size)), default=0)
             for places in _choices(steps, size, self.rng):
-                if time.monotonic() > end:
+                if time.monotonic() > end or not self._left():
                     break
                 few = read_at([self.target.measurement], whole, places)
                 self._search(few, _squares(few) if self.power == 2 else None, min(end, self.until), places)
-        losses = None if whole.parts else lambda moved: self.target.losses(moved, self.power)
-        for _ in itertools.count():
-            self._search(whole, losses, self.until)
-            if not self._left():
-                return
+        while self._left():
+            self._search(whole, self._encoded, self.until)
+
+    @property
+    def _encoded(self) -> Losses | None:
+        """How changes are judged that no matrix is held for."""
+        return None if self.target.whole.parts else lambda moved: self.target.losses(moved, self.power)
 
     def _search(
-        self, mechanism: Mechanism, losses: Losses | None, until: float, places: tuple[int, ...] | None = None
+        self,
+        mechanism: Mechanism,
+        losses: Losses | None,
+        until: float,
+        places: tuple[int, ...] | None = None,
+        rounds: int = _ROUNDS,
     ) -> None:
         batch = 24 if mechanism.parts else 4
-        seed, effort = int(self.rng.integers(1 << 32)), Effort(_ROUNDS, batch, _HEAT, until)
+        seed, effort = int(self.rng.integers(1 << 32)), Effort(rounds, batch, _HEAT, until)
         begin = self.worst if places is None else None
         pair, tried = search(
             mechanism, self.target.unit, self.power, seed=seed, effort=effort, losses=losses, begin=begin
@@ -297,11 +310,12 @@ class _Hunt:
 
 
 def _choices(steps: int, size: int, rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
-    """Choices of so many steps: next to one another, evenly spaced and at random; without end."""
+    """Choices of so many steps: next to one another, evenly spaced and at random; without end, none of no steps."""
     first = np.arange(1, size + 1)
-    yield tuple(first.tolist())
-    yield tuple((first + steps - size).tolist())
-    while True:
+    if size:
+        yield tuple(first.tolist())
+        yield tuple((first + steps - size).tolist())
+    while size:
         widest = max(1, (steps - 1) // max(1, size - 1))
         apart = int(rng.integers(1, widest + 1))
         begin = int(rng.integers(0, steps - (size - 1) * apart))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -205,14 +205,16 @@ class _Hunt:
     rng: np.random.Generator
     worst: Pair | None = None
     reached: int = -1
-    tried: dict[str, int] = field(default_factory=lambda: {"few": 0, "annealed": 0})
+    few: int = 0
+    annealed: int = 0
 
     def run(self, of: str) -> Attacked:
         """Try what there is time for."""
         whole = self.target.whole
         every = compare_all(whole, self.target.unit, self.power) if whole.parts else None
         if every:
-            self._note(every.worst, "few", every.pairs)
+            self._note(every.worst)
+            self.few = every.pairs
         else:
             # What is easily broken is so at once.
             self._search(whole, self._encoded, time.monotonic() + self._left() * _ON_ONE, rounds=_AT_ONCE)
@@ -222,17 +224,16 @@ class _Hunt:
         design = self.target.measurement.design
         name, proof = design.problem.window.text, self.target.measurement.certificate.proof
         shown = name, design.strategy, of, proof, self.bound, self.reached, self.worst
-        return Attacked(*shown, **self.tried, every=every is not None)
+        return Attacked(*shown, self.few, self.annealed, every is not None)
 
     def _left(self) -> float:
         return 0.0 if self.reached > self.bound else max(0.0, self.until - time.monotonic())
 
-    def _note(self, pair: Pair, how: str, pairs: int, places: tuple[int, ...] | None = None) -> None:
+    def _note(self, pair: Pair, places: tuple[int, ...] | None = None) -> None:
         whole = self.target.whole
         if places is not None:
             pair = Pair(*(_spread(whole, places, history) for history in (pair.log, pair.neighbour)))
         reached = self.target.reached(pair, self.power)
-        self.tried[how] += pairs
         if reached > self.reached:
             self.worst, self.reached = pair, reached
 
@@ -246,7 +247,8 @@ class _Hunt:
                 return
             found = compare_all(read_at([target.measurement], target.whole, places), target.unit, self.power)
             assert found is not None, "so few steps were chosen"
-            self._note(found.worst, "few", found.pairs, places)
+            self._note(found.worst, places)
+            self.few += found.pairs
 
     def _size(self) -> int:
         """How many steps there may be with every neighbour compared."""
@@ -306,7 +308,8 @@ class _Hunt:
         pair, tried = search(
             mechanism, self.target.unit, self.power, seed=seed, effort=effort, losses=losses, begin=begin
         )
-        self._note(pair, "annealed", tried, places)
+        self._note(pair, places)
+        self.annealed += tried
 
 
 def _choices(steps: int, size: int, rng: np.random.Generator) -> Iterator[tuple[int, ...]]:

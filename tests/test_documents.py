@@ -64,6 +64,7 @@ NOT_RUN = {
     ("docs/streams.md", "30 0 * * *"): "a line for cron",
     ("docs/streams.md", "#!/bin/sh"): "closes steps up to today",
     ("docs/table1.md", "python benchmarks/table1.py"): "measures for hours",
+    ("docs/vectors.md", "python docs/vectors/check.py"): "tests/test_vectors.py runs it",
 }
 
 # What takes long is run for less: the page, what it says, and what is run.

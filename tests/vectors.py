@@ -22,7 +22,7 @@ from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRem
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, ToDate, Tumbling
 from dpwindows.ask.shapes import Positive, Shape, Whole, read_shape
 from dpwindows.ask.windows import window_steps
-from dpwindows.audit.attack import attack
+from dpwindows.audit.attack import attack_bounds
 from dpwindows.audit.large_logs import counted, events_table
 from dpwindows.audit.probe import encode, probe
 from dpwindows.kernel import measure as kernel
@@ -34,6 +34,7 @@ from tests.patience import PATIENCE
 
 FOLDER = Path(__file__).parents[1] / "docs" / "vectors"
 Norm = Literal["L1", "squared L2"]
+Independent = Literal["discrete Laplace", "discrete Gaussian"]
 _COLOURS = ("blue", "red")
 
 
@@ -64,7 +65,7 @@ class Read(Shape, array_like=True):
 class Noise(Shape):
     """The noise of one measurement: bits in hexadecimal digits and the numbers they make, by threshold."""
 
-    law: Literal["discrete Laplace", "discrete Gaussian"]
+    law: Independent
     scale: float
     block_bits: Whole
     bits: list[str]
@@ -183,7 +184,7 @@ def vector(name: str, about: str, plan: dw.Plan) -> Vector:
     ]
     law = plan.measurements[0].law
     norm: Norm = "squared L2" if law == GAUSSIAN else "L1"
-    largest = [one.reached for one in attack(plan, seconds=PATIENCE).bounds if one.of == f"{norm} norm"]
+    largest = [one.reached for one in attack_bounds(plan, seconds=PATIENCE).bounds if one.of == f"{norm} norm"]
     return Vector(
         format=1,
         about=about,
@@ -238,6 +239,7 @@ def _count(log: Any, k: int, first: int, last: int) -> int:
 
 def _noise(own: Measurement, count: int, thresholds: int, bits: _Bits, *, close: bool) -> Noise:
     assert own.law in (LAPLACE, GAUSSIAN)
+    law: Independent = "discrete Laplace" if own.law == LAPLACE else "discrete Gaussian"
     blocks = sampler._blocks_for(own.law, own.scale, count)
     used, numbers = [], []
     for number in range(thresholds):
@@ -246,7 +248,7 @@ def _noise(own: Measurement, count: int, thresholds: int, bits: _Bits, *, close:
             _bring_close(source, blocks, count)
         numbers.append(blocks.draw(source, count).tolist())
         used.append(source.read.hex())
-    return Noise(own.law, own.scale, blocks.log_length, used, numbers)
+    return Noise(law, own.scale, blocks.log_length, used, numbers)
 
 
 def _bring_close(source: _Source, blocks: sampler.Blocks, count: int) -> None:

@@ -104,7 +104,7 @@ class Attack:
         }
 
 
-def attack(plan: Planned, *, seconds: float, seed: int = 0) -> Attack:
+def attack_bounds(plan: Planned, *, seconds: float, seed: int = 0) -> Attack:
     """Attack the bounds of a plan, of a release or of a stream.
 
     Args:

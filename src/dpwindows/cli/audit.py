@@ -169,14 +169,14 @@ def audit(
 
 def _attack(planned: Plan | StreamPlan, seconds: float, *, as_json: bool) -> None:
     """Attack a plan, show what was found, and leave with 1 if a bound does not hold."""
-    from dpwindows.audit.attack import attack
+    from dpwindows.audit.attack import attack_bounds
     from dpwindows.cli.audit_page import show_attack
     from dpwindows.progress import show_progress
 
     say_notes(planned)
     began = time.monotonic()
     with show_progress("attacking", round(seconds), done=lambda: min(seconds, time.monotonic() - began)):
-        found = attack(planned, seconds=seconds)
+        found = attack_bounds(planned, seconds=seconds)
     if as_json:
         show_json({"attack": found.to_dict(), "within_the_claim": found.holds})
     else:

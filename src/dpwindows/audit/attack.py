@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 _HELD = 1 << 26
 # Of the time for a bound, what is spent on few steps, and on one choice of them; numbers compared in a second.
 _ON_FEW, _ON_ONE, _A_SECOND = 1 / 3, 1 / 10, 1 << 25
-_HEAT, _AT_ONCE, _ROUNDS = 0.05, 20, 400
+# A first look, and annealing: rounds, edits in each, heat.
+_LOOK, _ANNEAL = (20, 24, 0.0), (2000, 6, 0.2)
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ class _Hunt:
             self.few = every.pairs
         else:
             # What is easily broken is so at once.
-            self._search(whole, self._encoded, time.monotonic() + self._left() * _ON_ONE, rounds=_AT_ONCE)
+            self._search(whole, self._encoded, time.monotonic() + self._left() * _ON_ONE, how=_LOOK)
             self._few_steps()
             self._anneal()
         assert self.worst is not None, "something is always tried"
@@ -300,10 +301,9 @@ class _Hunt:
         losses: Losses | None,
         until: float,
         places: tuple[int, ...] | None = None,
-        rounds: int = _ROUNDS,
+        how: tuple[int, int, float] = _ANNEAL,
     ) -> None:
-        batch = 24 if mechanism.parts else 4
-        seed, effort = int(self.rng.integers(1 << 32)), Effort(rounds, batch, _HEAT, until)
+        seed, effort = int(self.rng.integers(1 << 32)), Effort(*how, until)
         begin = self.worst if places is None else None
         pair, tried = search(
             mechanism, self.target.unit, self.power, seed=seed, effort=effort, losses=losses, begin=begin

@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 # What changes of answers, shape (changes, sources of all groups), cost each.
 Losses = Callable[[Ints], Floats]
 _CLIMBERS = 6
+# Most edits are so many steps beside those that neighbours differ in, or as many as these are: elsewhere few matter.
+_BESIDE, _AROUND = 0.8, 32
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,11 @@ class _Climb:
         if kind < 0.15 and len(self.ways) > 1:
             place = min(max(0, state.change + int(self.rng.integers(-6, 7))), len(self.ways) - 1)
             return _State(place, state.log, state.other)
-        if not self.ways[state.change].by_one and self.rng.random() < 0.5:
-            return _State(state.change, state.log, self._edit(state.other))
-        return _State(state.change, self._edit(state.log), state.other)
+        way, around = self.ways[state.change], _AROUND * self.mechanism.groups
+        if not way.by_one and self.rng.random() < 0.5:
+            return _State(state.change, state.log, self._edit(state.other, way.low, way.high))
+        beside = max(way.high - way.low, around) if self.rng.random() < _BESIDE else self.mechanism.slots
+        return _State(state.change, self._edit(state.log, way.low - beside, way.high + beside), state.other)
 
     def _shift(self, furthest: int) -> int:
         """How far an occurrence is moved, in slots: by up to `furthest` steps, or to the next group."""
@@ -210,10 +214,12 @@ class _Climb:
         steps += [] if groups == 1 else [-1, 1]
         return steps[int(self.rng.integers(0, len(steps)))]
 
-    def _edit(self, history: Ints) -> Ints:
+    def _edit(self, history: Ints, low: int, high: int) -> Ints:
+        """The history with a small change at, or next to, one of these slots."""
         history, slots = history.copy(), len(history)
-        at, kind = int(self.rng.integers(0, slots)), self.rng.random()
-        held = np.flatnonzero(history)
+        low, high = max(0, low), min(slots, high)
+        at, kind = int(self.rng.integers(low, high)), self.rng.random()
+        held = low + np.flatnonzero(history[low:high])
         if kind < 0.3 or not len(held):
             history[at] = min(history[at] + 1, self.mechanism.most)
             return history

@@ -1,4 +1,4 @@
-"""Writes the shapes of plan files, metadata and creation records into `docs/schemas`: `python -m tests.schemas`."""
+"""Writes the shapes of files that others read or write into `docs/schemas`: `python -m tests.schemas`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import msgspec
 
 from dpwindows.plan.shapes import Metadata, PlanFile
 from dpwindows.stream.records import Creation
+from tests.vectors import Vector
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 SHAPES: dict[str, type] = {
     "plan-file.json": PlanFile,
     "release-metadata.json": Metadata,
     "stream-creation.json": Creation,
+    "test-vector.json": Vector,
 }
 
 

@@ -66,6 +66,7 @@ NOT_RUN = {
     ("docs/streams.md", "30 0 * * *"): "a line for cron",
     ("docs/streams.md", "#!/bin/sh"): "closes steps up to today",
     ("docs/table1.md", "python benchmarks/table1.py"): "measures for hours",
+    ("docs/vectors.md", "python docs/vectors/check.py"): "tests/test_vectors.py runs it",
 }
 
 # What takes long is run for less: the page, what it says, and what is run.
@@ -73,6 +74,7 @@ SHORTENED = [
     ("README.md", "--window any:90 --at-least 1", "--window any:45 --at-least 1"),
     ("README.md", "dw.AnyWindow(max_length=90)", "dw.AnyWindow(max_length=45)"),
     ("docs/audit.md", "--epsilon 1 --steps 8", "--epsilon 1 --steps 8 --runs 500 --draws 500"),
+    ("docs/audit.md", "--attack --time 5m", "--attack --time 2s"),
     ("docs/pages.md", "--steps 60 --report plan.html", "--steps 8 --report plan.html"),
     ("docs/table1.md", "--steps 365 --window 28 --k 3", "--steps 12 --window 4 --k 3"),
 ]

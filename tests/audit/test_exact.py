@@ -179,6 +179,15 @@ def test_hard_instances_are_no_worse_than_the_worst_pair(
     assert 0 < loss(moved) <= loss(mechanism.moved(found.worst))
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_logs_with_one_occurrence_and_with_several_are_told_apart(most: int) -> None:
+    """An item may move all of its occurrences: what is charged is reached."""
+    plan = plan_of(Rolling(2).occurrences(), unit=ItemLevel(), budget=PureDP(1.0), steps=4, max_occurrences=most)
+    found = audit_exactly(plan)
+    assert found.exhaustive
+    assert found.of_certified == 1.0
+
+
 # --- Broken mechanisms ----------------------------------------------------------------------------------------------
 
 

@@ -178,6 +178,41 @@ def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> 
     assert found["within_the_claim"] is False
 
 
+def test_an_attack_says_what_was_tried_and_what_was_found() -> None:
+    asked = ("audit", "--attack", "--window", "rolling:3", "--at-least", "2", *EVENT)
+    short = run(*asked, "--steps", "5").must_work()
+    for words in (
+        "rolling:3, L1 norm: bound 3 (proof windows-on-lines)",
+        "log         1....\n  neighbour   2....\n  changed     ^",
+        "largest change found: 3, 100% of the bound",
+        "every pair of neighbours was compared, 810: nothing is worse over these steps",
+        "nothing was found beyond 1 bound",
+    ):
+        assert words in short.out
+    assert "no proof" not in short.out
+    long = run(*asked, "--steps", "40", "--time", "1s").must_work()
+    assert "pairs with every event in a few steps, all there are of these" in long.out
+    assert "tried by annealing:" in long.out
+    assert "an attack that finds nothing is no proof" in long.out
+
+
+def test_a_bound_that_an_attack_breaks_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwindows.kernel.families import runs
+
+    monkeypatch.setattr(runs, "affected_ends", lambda length, span, steps: length - 1)
+    asked = ("audit", "--attack", "--window", "rolling:4", "--strategy", "direct", *EVENT, "--steps", "30")
+    outcome = run(*asked, "--time", "10m")
+    assert outcome.code == 1
+    assert "largest change found: 4, 133.3% of the bound" in outcome.out
+    assert "BEYOND THE BOUND" in outcome.out
+    assert "1 of 1 bound broken" in outcome.out
+    found = json.loads(run(*asked, "--time", "10m", "--json").out)
+    assert found["within_the_claim"] is found["attack"]["holds"] is False
+    (one,) = found["attack"]["bounds"]
+    assert (one["bound"], one["reached"], one["of"], one["holds"]) == ("3", "4", "L1 norm", False)
+    assert sum(one["worst"]["neighbour"]) == sum(one["worst"]["log"]) + 1
+
+
 @pytest.mark.parametrize(
     ("changed", "word"),
     [
@@ -198,6 +233,11 @@ def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> 
         (("--steps", "5", "--check", "noise", "--exact"), "--check"),
         (("--steps", "5", "--check", "everything"), "--check"),
         (("--steps", "5", "--stream", "--black-box"), "--stream"),
+        (("--steps", "5", "--attack", "--exact"), "--attack stands by itself"),
+        (("--steps", "5", "--time", "5m"), "--attack"),
+        (("--steps", "5", "--attack", "--time", "5"), "such as 90s, 5m or 1h"),
+        (("--steps", "5", "--attack", "--time", "-1m"), "such as 90s, 5m or 1h"),
+        (("--steps", "5", "--attack", "--time", "nanh"), "such as 90s, 5m or 1h"),
         ((), "--steps"),
     ],
 )

@@ -31,6 +31,9 @@ def test_a_release_is_shown_exported_saved_and_audited(released: Path, tmp_path:
     assert 'window = ["rolling:3"]' in (tmp_path / "p.toml").read_text()
     audited = run("audit", "--release", released, "--check", "exact").must_work()
     assert "within the claim" in audited.out
+    for plan in (("--release", released), ("--plan", tmp_path / "p.toml")):
+        attacked = run("audit", *plan, "--attack", "--time", "10m").must_work()
+        assert "nothing was found beyond 1 bound" in attacked.out
 
 
 @pytest.mark.parametrize("option", [("--unit", "item"), ("--epsilon", "2"), ("--window", "any")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def _occurrences(rule: CountingRule, histories: Ints) -> Ints:
     return np.minimum(histories, 1) if rule.distinct_steps else histories
 
 
-def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -> Ints:
+def answers_of(rule: CountingRule, histories: Ints, sources: Sequence[Source] | Ints) -> Ints:
     """What the one item of each log counts in some windows: 0 or 1, or its occurrences; shape (histories, sources).
 
     With bounded runs a window that begins after step 1 is one of the rolling windows of its length. One that begins
@@ -37,7 +37,7 @@ def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -
     """
     held = np.cumsum(counted(rule, histories), axis=1)
     sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), held], axis=1)
-    k, first, last = np.array(list(sources)).T
+    k, first, last = np.asarray(sources).T
     inside = sums[:, last] - sums[:, first - 1]
     found: Ints = np.where(k == OCCURRENCES, inside, inside >= k)
     lost = np.cumsum(_occurrences(rule, histories), axis=1) > held

@@ -20,6 +20,7 @@ from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit, exact
 from dpwindows.audit.losses import (
     Bounds,
     Moved,
+    Power,
     analytic_delta,
     concentrated_delta,
     epsilon_at,
@@ -28,7 +29,7 @@ from dpwindows.audit.losses import (
     lattice_term,
     least_joint_delta,
     mu_squared,
-    norms,
+    norms_of,
     pure_epsilon,
     scaled_sum,
 )
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
 Verdict = Literal["within the claim", "beyond the claim", "not proved"]
 # Histories that are held at once, and numbers that are compared, where every pair is.
-_HISTORIES, _COMPARED, _PIECE = 1 << 16, 1 << 29, 1 << 16
+HISTORIES, COMPARED = 1 << 16, 1 << 29
+_PIECE = 1 << 16
 # Pairs whose loss in floating point is within this of the largest are compared exactly. Norms are exact integers; a
 # weighted sum of a few of them, rounded, is off by far less than this share of itself.
 _NEAR = 2.0**-40
@@ -126,13 +128,13 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
     """
     law = _law_of(measurements, budget)
     mechanism = probe(measurements)
-    found = _compare(mechanism, unit, 1 if law == LAPLACE else 2, seed)
+    found = compare(mechanism, unit, 1 if law == LAPLACE else 2, seed)
     moved = mechanism.moved(found.worst)
     of_certified = _of_certified(measurements, moved)
     loss, verdict = _judged(budget, law, moved, mechanism)
     if verdict == "beyond the claim" and law == LAPLACE and isinstance(budget, ApproxDP) and not _joint(mechanism):
         # Not pure: the guarantee must come from the squares, which another pair may move further.
-        by_squares = _compare(mechanism, unit, 2, seed)
+        by_squares = compare(mechanism, unit, 2, seed)
         found, loss, verdict = _laplace_by_squares(budget, mechanism, found, by_squares)
     shown = found.exhaustive, found.pairs, found.worst
     return ExactAudit(budget, unit, *shown, loss, of_certified, verdict, mechanism.grouping)
@@ -156,28 +158,37 @@ def _law_of(measurements: Sequence[Measurement], budget: Budget) -> Law:
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
+    """The worst pair of those that were compared, how many these were, and whether they are all there are."""
+
     worst: Pair
     pairs: int
     exhaustive: bool
 
 
-def _compare(mechanism: Mechanism, unit: Unit, power: Literal[1, 2], seed: int) -> _Found:
-    histories = Histories(mechanism.steps, mechanism.most, mechanism.groups)
-    if histories.count <= _HISTORIES:
-        logs = histories.read(np.arange(histories.count))
-        answers = mechanism.answers(logs)
-        _, distinct = np.unique(np.packbits(answers.astype(bool), axis=1), axis=0, return_index=True)
-        pairs = histories.count_pairs(unit, len(distinct))
-        if pairs * mechanism.rows <= _COMPARED:
-            return _every_pair(mechanism, histories, answers, np.sort(distinct), unit, power)
-    pair, tried = search(mechanism, unit, power, seed=seed)
-    return _Found(pair, tried, exhaustive=False)
+def compare(mechanism: Mechanism, unit: Unit, power: Power, seed: int) -> Found:
+    """Compare every pair of neighbours where they are few enough, and those that a search finds otherwise."""
+    found = compare_all(mechanism, unit, power)
+    return found or Found(*search(mechanism, unit, power, seed=seed), exhaustive=False)
+
+
+def compare_all(mechanism: Mechanism, unit: Unit, power: Power) -> Found | None:
+    """Compare every pair of neighbours; None where they are too many."""
+    histories = Histories(mechanism.steps, mechanism.most, mechanism.groups, mechanism.places)
+    if histories.count > HISTORIES:
+        return None
+    answers = mechanism.answers(histories.read(np.arange(histories.count)))
+    # Occurrences may be more than one; everything else takes less time as bits.
+    held = answers if answers.max(initial=0) > 1 else np.packbits(answers.astype(bool), axis=1)
+    _, distinct = np.unique(held, axis=0, return_index=True)
+    if histories.count_pairs(unit, len(distinct)) * mechanism.rows > COMPARED:
+        return None
+    return _every_pair(mechanism, histories, answers, np.sort(distinct), unit, power)
 
 
 def _every_pair(
-    mechanism: Mechanism, histories: Histories, answers: Ints, distinct: Ints, unit: Unit, power: Literal[1, 2]
-) -> _Found:
+    mechanism: Mechanism, histories: Histories, answers: Ints, distinct: Ints, unit: Unit, power: Power
+) -> Found:
     measured = [part.apply(answers) for part in mechanism.parts]
     smallest = min(part.scale for part in mechanism.parts)
     weights = [(smallest / part.scale) ** power for part in mechanism.parts]
@@ -199,7 +210,7 @@ def _every_pair(
     scales = [part.scale for part in mechanism.parts]
     worst = max(near, key=lambda found: scaled_sum(zip(found, scales, strict=True), power))
     log, neighbour = histories.read(np.array(near[worst][1:])).tolist()
-    return _Found(Pair(tuple(log), tuple(neighbour)), count, exhaustive=True)
+    return Found(Pair(tuple(log), tuple(neighbour)), count, exhaustive=True)
 
 
 def _pieces(pairs: Iterator[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
@@ -208,12 +219,12 @@ def _pieces(pairs: Iterator[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
             yield one[start : start + _PIECE], other[start : start + _PIECE]
 
 
-def _norms(moved: NDArray[Any], part: Part, power: Literal[1, 2]) -> NDArray[Any]:
-    """The exact norm of each row that pure noise is charged for, or the squared L2 norm."""
+def _norms(moved: NDArray[Any], part: Part, power: Power) -> NDArray[Any]:
+    """The exact norm of each row."""
     largest = max(1, int(abs(moved).max(initial=0)))
     if largest**power * moved.shape[1] >= 1 << 62:
         moved = moved.astype(object)
-    return norms(GAUSSIAN if power == 2 else part.law, moved, part.vectors)
+    return norms_of(power, part.law, moved, part.vectors)
 
 
 # --- From the worst pair to a verdict --------------------------------------------------------------------------------
@@ -252,8 +263,8 @@ def _joint(mechanism: Mechanism) -> bool:
 
 
 def _laplace_by_squares(
-    budget: ApproxDP, mechanism: Mechanism, by_sums: _Found, by_squares: _Found
-) -> tuple[_Found, Loss, Verdict]:
+    budget: ApproxDP, mechanism: Mechanism, by_sums: Found, by_squares: Found
+) -> tuple[Found, Loss, Verdict]:
     """The verdict where Laplace noise is not pure: concentrated for the largest squares, or one pair is beyond.
 
     The pair that is shown, of the two that are worst in a norm, is that of larger delta.

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import flint
 import numpy as np
@@ -38,6 +38,9 @@ import scipy
 from numpy.typing import NDArray
 
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, Law
+
+# Of what a neighbour moves: how many numbers, the norm of pure noise, or the squared L2 norm.
+Power = Literal[0, 1, 2]
 
 _PRECISION = 192
 _LARGEST_EPSILON = 1e4
@@ -70,6 +73,16 @@ def norms(law: Law, moved: NDArray[Any], vectors: int = 1) -> NDArray[Any]:
     apart = moved.reshape(*moved.shape[:-1], vectors, -1)
     highest, lowest = apart.max(axis=-1, initial=0), apart.min(axis=-1, initial=0)
     return np.asarray((np.maximum(highest, -lowest) if law == CUBE else highest - lowest).sum(axis=-1))
+
+
+def norms_of(power: Power, law: Law, moved: NDArray[Any], vectors: int = 1) -> NDArray[Any]:
+    """The norm that pure noise of this law is charged for (1), the squared L2 norm (2), or how many numbers move (0).
+
+    Shapes are those of `norms`.
+    """
+    if power == 0:
+        return np.asarray((moved != 0).sum(axis=-1))
+    return norms(GAUSSIAN if power == 2 else law, moved, vectors)
 
 
 def scaled_sum(values: Iterable[tuple[int, float]], power: int) -> Fraction:

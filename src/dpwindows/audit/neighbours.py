@@ -17,7 +17,8 @@ groups (`max_groups` with totals): there, orders within a step are not enumerate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,8 +100,10 @@ class Change:
         return log, neighbour
 
 
-def changes(unit: Unit, steps: int, groups: int = 1) -> list[Change]:
+def changes(unit: Unit, steps: int, groups: int = 1, places: Sequence[int] | None = None) -> list[Change]:
     """Every way that two neighbouring histories of `steps` steps may differ in, up to swapping them.
+
+    With `places` they are histories in these steps of a longer horizon, in ascending order, and `steps` is how many.
 
     Raises:
         InputError: the audit does not know this unit.
@@ -113,8 +116,10 @@ def changes(unit: Unit, steps: int, groups: int = 1) -> list[Change]:
         case ItemLevel():
             return [Change(0, steps * groups)]
         case ItemPerPeriod(steps=period):
-            length = min(period, steps)
-            return [Change(low * groups, (low + length) * groups) for low in range(steps - length + 1)]
+            at = range(steps) if places is None else places
+            # The first of the places that reach as far is the widest.
+            widest = {bisect_left(at, at[low] + period): low for low in reversed(range(steps))}
+            return [Change(low * groups, high * groups) for high, low in reversed(widest.items())]
     raise InputError(f"the audit does not know the neighbours of unit {unit.name!r}")
 
 
@@ -128,6 +133,7 @@ class Histories:
     steps: int
     most: int
     groups: int = 1
+    places: tuple[int, ...] | None = None
 
     @property
     def slots(self) -> int:
@@ -150,7 +156,10 @@ class Histories:
 
     def count_pairs(self, unit: Unit, distinct: int) -> int:
         """At most how many pairs `pairs` yields."""
-        return sum(self._count(change, distinct) for change in changes(unit, self.steps, self.groups))
+        return sum(self._count(change, distinct) for change in self._changes(unit))
+
+    def _changes(self, unit: Unit) -> list[Change]:
+        return changes(unit, self.steps, self.groups, self.places)
 
     def _count(self, change: Change, distinct: int) -> int:
         if change.from_nothing or change.by_one:
@@ -166,7 +175,7 @@ class Histories:
         `distinct` holds one history for each different set of answers; where a whole history may be changed into any
         other, only these are compared.
         """
-        for change in changes(unit, self.steps, self.groups):
+        for change in self._changes(unit):
             yield from self._pairs(change, distinct)
 
     def _pairs(self, change: Change, distinct: Ints) -> Iterator[tuple[Ints, Ints]]:

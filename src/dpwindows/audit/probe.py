@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -131,13 +132,17 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """A set of measurements as plain integers and scales."""
+    """A set of measurements as plain integers and scales.
+
+    With `places` it is that of logs whose events are in these steps alone: histories and sources are by place.
+    """
 
     steps: int
     sources: tuple[Source, ...]
     parts: tuple[Part, ...]
     rule: CountingRule = EVERY_OCCURRENCE
     grouping: Grouping | None = None
+    places: tuple[int, ...] | None = None
 
     @property
     def groups(self) -> int:
@@ -167,15 +172,25 @@ class Mechanism:
         Shape (histories, sources), with groups the sources of one group after another.
         """
         held = by_group(self.grouping, histories, self.steps)
-        found = answers_of(self.rule, held.reshape(held.shape[0] * held.shape[1], self.steps), self.sources)
+        found = answers_of(self.rule, held.reshape(held.shape[0] * held.shape[1], self.steps), self._listed)
         return found.reshape(len(histories), held.shape[1] * len(self.sources))
+
+    @cached_property
+    def _listed(self) -> Ints:
+        """The sources, shape (sources, 3)."""
+        return np.array(self.sources, dtype=np.int64)
 
     def table(self, histories: Ints) -> Table:
         """What is read of one log with these items; 0 for all that is not read."""
-        counts = self.answers(histories).sum(axis=0).reshape(self.cells, len(self.sources))
-        squares = {k: np.zeros(self.shape, dtype=np.int64) for k in self.thresholds}
-        for (k, first, last), count in zip(self.sources, counts.T, strict=True):
-            squares[k][:, first - 1, last - 1] = count
+        return self.holding(self.answers(histories).sum(axis=0))
+
+    def holding(self, answers: Ints) -> Table:
+        """One log with these answers, shape (sources of all groups,), and 0 for all that is not read."""
+        by_cell, (k, first, last) = answers.reshape(self.cells, len(self.sources)), self._listed.T
+        squares = {threshold: np.zeros(self.shape, dtype=np.int64) for threshold in self.thresholds}
+        for threshold, square in squares.items():
+            mine = k == threshold
+            square[:, first[mine] - 1, last[mine] - 1] = by_cell[:, mine]
         return self.of(squares)
 
     def of(self, squares: Mapping[int, NDArray[Any]]) -> Table:
@@ -218,20 +233,80 @@ def probe(measurements: Sequence[Measurement]) -> Mechanism:
         InputError: the matrix is too large to be read off, or a threshold is.
         EngineError: what is measured is no linear map of the answers, so that no privacy proof here speaks of it.
     """
-    sources = require_readable(measurements)
-    steps = measurements[0].design.problem.steps
-    parts = tuple(_part(one, sources, steps) for one in measurements)
-    found = Mechanism(steps, sources, parts, measurements[0].design.problem.rule, grouping_of(measurements))
+    require_readable(measurements)
+    whole = unread(measurements)
+    found = replace(read_at(measurements, whole, range(1, whole.steps + 1)), places=None)
     _require_linear(measurements, found)
     return found
 
 
-def require_readable(measurements: Sequence[Measurement]) -> tuple[Source, ...]:
-    """Refuse measurements that are too large to be read off; returns the answers that they read.
+def unread(measurements: Sequence[Measurement]) -> Mechanism:
+    """The answers that measurements read, and nothing of what they make of them.
+
+    Raises:
+        InputError: a threshold is too high for logs that reach it.
+    """
+    problem = measurements[0].design.problem
+    return Mechanism(problem.steps, _sources(measurements), (), problem.rule, grouping_of(measurements))
+
+
+def read_at(measurements: Sequence[Measurement], whole: Mechanism, places: Sequence[int]) -> Mechanism:
+    """Read off what measurements apply to logs whose events are in a few steps, however long the horizon is.
+
+    A window counts there what the places inside it hold. So there is one column for each stretch of places, of the
+    windows that hold just these. Not for rules that bound runs, unless all steps are places.
+
+    Args:
+        measurements: whose integers are wanted.
+        whole: what they read (`unread`).
+        places: steps from 1, in ascending order.
+    """
+    steps = np.arange(1, whole.steps + 1)
+    first, last = np.searchsorted(places, steps) + 1, np.searchsorted(places, steps, side="right")
+    held = {(k, int(first[low - 1]), int(last[high - 1])) for k, low, high in whole.sources}
+    sources = tuple(sorted((k, low, high) for k, low, high in held if low <= high))
+    tables = (Table({k: np.outer(first == low, last == high).astype(np.int64)[None]}) for k, low, high in sources)
+    columns = [[_encode_groups(one, [answers]) for one in measurements] for answers in tables]
+    parts = tuple(_part(*one) for one in zip(measurements, zip(*columns, strict=True), strict=True))
+    return replace(whole, steps=len(places), sources=sources, parts=parts, places=tuple(places))
+
+
+def require_readable(measurements: Sequence[Measurement]) -> None:
+    """Refuse measurements that are too large to be read off.
 
     Raises:
         InputError: the matrix is too large to be read off, or a threshold is.
     """
+    rows, sources = _size(measurements)
+    if rows * sources > _LARGEST:
+        fewer = "" if grouping_of(measurements) is None else ", or name fewer groups (--values)"
+        raise InputError(
+            f"an audit reads every weight on every window, and here are {rows:,} x {sources:,} of them: audit the "
+            f"plan with fewer steps (--steps), or bound the windows (any:MAX){fewer}"
+        )
+
+
+def is_readable(measurements: Sequence[Measurement]) -> bool:
+    """Whether the integers of measurements are not too many to be read off.
+
+    Raises:
+        InputError: a threshold is too high for logs that reach it.
+    """
+    rows, sources = _size(measurements)
+    return rows * sources <= _LARGEST
+
+
+def _size(measurements: Sequence[Measurement]) -> tuple[int, int]:
+    """How many numbers are measured, and of how many answers."""
+    return sum(map(rows_of, measurements)), len(_sources(measurements))
+
+
+def rows_of(measurement: Measurement) -> int:
+    """How many numbers are measured, of all thresholds in all groups."""
+    return measurement.design.rows * len(measurement.design.problem.thresholds) * len(measurement.cells)
+
+
+def _sources(measurements: Sequence[Measurement]) -> tuple[Source, ...]:
     steps = measurements[0].design.problem.steps
     highest = max(k for one in measurements for k in one.design.problem.thresholds)
     if highest >= _HIGHEST:
@@ -242,15 +317,7 @@ def require_readable(measurements: Sequence[Measurement]) -> tuple[Source, ...]:
     recorder = _Recorder({1: np.zeros((1, steps, steps), dtype=np.int64)})
     for one in measurements:
         _encode_groups(one, [recorder])
-    sources = tuple(sorted(recorder.read))
-    rows = sum(one.design.rows * len(one.design.problem.thresholds) * one.cells.stop for one in measurements)
-    if rows * len(sources) > _LARGEST:
-        fewer = "" if grouping_of(measurements) is None else ", or name fewer groups (--values)"
-        raise InputError(
-            f"an audit reads every weight on every window, and here are {rows:,} x {len(sources):,} of them: audit the "
-            f"plan with fewer steps (--steps), or bound the windows (any:MAX){fewer}"
-        )
-    return sources
+    return tuple(sorted(recorder.read))
 
 
 def grouping_of(measurements: Sequence[Measurement]) -> Grouping | None:
@@ -276,12 +343,7 @@ def _encode_groups(measurement: Measurement, groups: Sequence[Any]) -> NDArray[A
     return np.concatenate([design.encode(answers, k) for k in design.problem.thresholds for answers in groups])
 
 
-def _part(measurement: Measurement, sources: Sequence[Source], steps: int) -> Part:
-    columns = []
-    for k, first, last in sources:
-        square = np.zeros((1, steps, steps), dtype=np.int64)
-        square[0, first - 1, last - 1] = 1
-        columns.append(_encode_groups(measurement, [Table({k: square})]))
+def _part(measurement: Measurement, columns: Sequence[NDArray[Any]]) -> Part:
     thresholds = len(measurement.design.problem.thresholds)
     return Part(np.stack(columns, axis=1), measurement.law, measurement.scale, thresholds, measurement.cells)
 

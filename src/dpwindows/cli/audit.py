@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -25,6 +26,20 @@ if TYPE_CHECKING:
 Check = Literal["exact", "noise", "encoding", "replay", "black-box"]
 CHECKS: tuple[Check, ...] = ("exact", "noise", "encoding", "replay", "black-box")
 _ERROR = 1e-6
+_FIVE_MINUTES = 300.0
+
+
+def _seconds(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """How many seconds a text such as 90s, 5m or 1h stands for."""
+    if not text:
+        return None
+    try:
+        seconds = float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+    except (KeyError, ValueError):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"--time takes a number of seconds, minutes or hours, such as 90s, 5m or 1h, got {text!r}")
+    return seconds
 
 
 @click.command(cls=PlannedCommand, short_help="Check a plan's privacy claim on worst-case neighbours.")
@@ -56,6 +71,19 @@ _ERROR = 1e-6
     help="Audit a continual release over N steps, step by step; all checks but black-box.",
 )
 @click.option("--exact/--black-box", "exact", default=None, help="The same as --check exact or --check black-box.")
+@click.option(
+    "--attack",
+    "attacked",
+    is_flag=True,
+    help="In place of the checks: look for neighbours that change what is measured by more than its bound.",
+)
+@click.option(
+    "--time",
+    "seconds",
+    metavar="5m",
+    callback=_seconds,
+    help="How long to attack, such as 90s, 5m or 1h. Default: 5m.",
+)
 @click.option("--whole", is_flag=True, help="Read and count the log anew for every release: slow, and changes nothing.")
 @number_option("--max-minutes", 60.0, "Refuse to begin an audit that would take longer than this.", metavar="M")
 @json_option
@@ -67,6 +95,8 @@ def audit(
     only: tuple[Check, ...],
     stream: bool,
     exact: bool | None,
+    attacked: bool,
+    seconds: float | None,
     whole: bool,
     max_minutes: float,
     as_json: bool,
@@ -84,6 +114,9 @@ def audit(
     encoding   that large logs are measured by the same integers
     replay     that neighbours released under one noise differ in nothing else
     black-box  a lower bound on epsilon, from many releases of the worst neighbours
+
+    With --attack it tries for so long as --time says to find neighbours beyond a bound, from the answers' definition
+    and the integers that are applied.
 
     docs/audit.md says what each can see, and what none of them can.
 
@@ -103,7 +136,11 @@ def audit(
         raise InputError(f"--steps must be at least 1, got {steps}")
     measured = None if released is None else plan_of_release(released, steps or None)
     stream = stream or isinstance(measured, StreamPlan)
-    checks = _checks(only, exact, stream=stream)
+    if attacked and (only or exact is not None):
+        raise InputError("--attack stands by itself: leave out --check, --exact and --black-box")
+    if seconds is not None and not attacked:
+        raise InputError("--time says how long to attack: give --attack with it")
+    checks = () if attacked else _checks(only, exact, stream=stream)
     if not max_minutes > 0:
         raise InputError(f"--max-minutes must be greater than 0, got {max_minutes}")
     if "black-box" in checks:
@@ -112,6 +149,9 @@ def audit(
         require_usable("noise", draws, _ERROR)
     clock = {"step": step, "time_zone": time_zone}
     planned = _planned(steps, start, asked, clock, stream=stream) if measured is None else measured
+    if attacked:
+        _attack(planned, seconds or _FIVE_MINUTES, as_json=as_json)
+        return
     require_readable(planned.measurements)
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work
@@ -124,6 +164,24 @@ def audit(
     else:
         show(planned, found, screen(soft_wrap=True), told="exact" in checks)
     if not found.within:
+        sys.exit(1)
+
+
+def _attack(planned: Plan | StreamPlan, seconds: float, *, as_json: bool) -> None:
+    """Attack a plan, show what was found, and leave with 1 if a bound does not hold."""
+    from dpwindows.audit.attack import attack_bounds
+    from dpwindows.cli.audit_page import show_attack
+    from dpwindows.progress import show_progress
+
+    say_notes(planned)
+    began = time.monotonic()
+    with show_progress("attacking", round(seconds), done=lambda: min(seconds, time.monotonic() - began)):
+        found = attack_bounds(planned, seconds=seconds)
+    if as_json:
+        show_json({"attack": found.to_dict(), "within_the_claim": found.holds})
+    else:
+        show_attack(planned, found, screen(soft_wrap=True))
+    if not found.holds:
         sys.exit(1)
 
 

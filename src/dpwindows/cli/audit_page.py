@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from dpwindows.errors import counted, percent
+from dpwindows.errors import counted, percent, time_text
 from dpwindows.plan.forecast_table import groups_text
 
 if TYPE_CHECKING:
-    from dpwindows.audit import BlackBoxAudit, EncodingAudit, ExactAudit, NoiseAudit, ReplayAudit
+    from dpwindows.audit import Attack, BlackBoxAudit, EncodingAudit, ExactAudit, NoiseAudit, Pair, ReplayAudit
     from dpwindows.plan.planned import Planned
 
 _SHOWN = 5
@@ -45,16 +45,10 @@ class Findings:
 
 def show(planned: Planned, found: Findings, console: Console, *, told: bool) -> None:
     """Print the findings; of the exact audit the worst neighbours alone where it was not asked for (`told`)."""
-    console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {counted(planned.timeline.steps, 'step')}")
-    for allotment in planned.every_allotment:
-        measurement = allotment.measurement
-        groups = "" if allotment.by is None else f", in {groups_text(allotment.by)}"
-        console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise{groups}")
+    _show_claim(planned, console)
     if found.exact is not None:
         console.print("\nWorst neighbours found: one item's occurrences in each step")
-        for group, pair in found.exact.worst.by_group(planned.grouping).items():
-            for line in [*([group] if group else []), *pair.picture(console.width - 2).splitlines()]:
-                console.print(f"  {line}", markup=False, highlight=False)
+        _show_neighbours(found.exact.worst, planned, console)
     if found.exact is not None and told:
         _show_exact(found.exact, console)
     if found.noise is not None:
@@ -65,6 +59,42 @@ def show(planned: Planned, found: Findings, console: Console, *, told: bool) -> 
         _show_replay(found.replay, console)
     if found.black_box is not None:
         _show_black_box(found.black_box, console)
+
+
+def show_attack(planned: Planned, found: Attack, console: Console) -> None:
+    """Print what an attack found of every bound, and the neighbours that came nearest to it or beyond."""
+    _show_claim(planned, console)
+    for one in found.bounds:
+        console.print(f"\n{one.window}, {one.of}: bound {one.bound:,} (proof {one.proof})")
+        _show_neighbours(one.worst, planned, console)
+        share = percent(one.reached / one.bound, 4) if one.bound else "of 0"
+        console.print(f"  largest change found: {one.reached:,}, {share} of the bound")
+        if one.every:
+            console.print(f"  every pair of neighbours was compared, {one.few:,}: nothing is worse over these steps")
+        else:
+            console.print(f"  compared: {one.few:,} pairs with every event in a few steps, all there are of these")
+            console.print(f"  tried by annealing: {one.annealed:,} pairs")
+        if not one.holds:
+            console.print("  BEYOND THE BOUND", style="red")
+    beyond, bounds = sum(not one.holds for one in found.bounds), counted(len(found.bounds), "bound")
+    said = f"{beyond:,} of {bounds} broken" if beyond else f"nothing was found beyond {bounds}"
+    console.print(f"\nAttack of {time_text(found.seconds)}: {said}", style="bold")
+    if not beyond and not all(one.every for one in found.bounds):
+        console.print("  (an attack that finds nothing is no proof: a longer one may find more)", style="dim")
+
+
+def _show_neighbours(pair: Pair, planned: Planned, console: Console) -> None:
+    for group, own in pair.by_group(planned.grouping).items():
+        for line in [*([group] if group else []), *own.picture(console.width - 2).splitlines()]:
+            console.print(f"  {line}", markup=False, highlight=False)
+
+
+def _show_claim(planned: Planned, console: Console) -> None:
+    console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {counted(planned.timeline.steps, 'step')}")
+    for allotment in planned.every_allotment:
+        measurement = allotment.measurement
+        groups = "" if allotment.by is None else f", in {groups_text(allotment.by)}"
+        console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise{groups}")
 
 
 def _show_exact(exactly: ExactAudit, console: Console) -> None:

@@ -52,7 +52,7 @@ release_option = click.option(
 )
 # What goes with a release: what is done with its plan, and how it is shown.
 _BESIDE_RELEASE = {"released", "as_json", "expect", "exported", "saved", "force", "quiet"}
-_BESIDE_RELEASE |= {"runs", "draws", "only", "exact", "whole", "max_minutes", "steps"}
+_BESIDE_RELEASE |= {"runs", "draws", "only", "exact", "whole", "max_minutes", "steps", "attacked", "seconds"}
 
 
 class PlannedCommand(click.Command):

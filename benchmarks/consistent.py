@@ -80,8 +80,9 @@ def compare(plan: dw.Plan, answers: ExactAnswers, seeds: int) -> Iterator[tuple[
     errors = np.zeros((len(asked), 3))
     generator = np.random.default_rng(1)
     for _ in range(seeds):
-        noise = {one.query.window: simulate(one, generator) for one in plan.allotments}
-        drawn = [true + noise[one.query.window][measure.k] for true, (one, measure) in zip(truth, asked, strict=True)]
+        noises = [simulate(one, generator) for one in plan.allotments]
+        noise = [noises[at][measure.k] for at, one in enumerate(plan.allotments) for measure in one.query.measures]
+        drawn = [true + noisy for true, noisy in zip(truth, noise, strict=True)]
         found = consistent_counts(plan, drawn)
         assert found is not None
         for at, (raw, made) in enumerate(zip(drawn, found, strict=True)):

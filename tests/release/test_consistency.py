@@ -165,8 +165,8 @@ def _errors_over_raw(
     plan = plan_of(*queries, steps=steps, unit=dw.ItemAddRemove(), budget=dw.ApproxDP(1.0, 1e-6))
     truth = [
         np.array([np.sum(until[:, b] - until[:, a - 1] >= k) for a, b in zip(*of, strict=True)])
-        for of in (window_steps(one.query.window, steps) for one in plan.allotments)
-        for k in thresholds
+        for query, of in ((one.query, window_steps(one.query.window, steps)) for one in plan.allotments)
+        for k in query.thresholds
     ]
     squares = np.zeros((2, len(truth)))
     for _ in range(8):

@@ -235,6 +235,62 @@ def test_what_is_no_copy_of_the_stream_stays(tmp_path: Path, copy: Path) -> None
         advance(state, 2, copy_to=went_on)
 
 
+def test_of_two_streams_that_begin_a_copy_at_one_place_one_does(tmp_path: Path, copy: Path) -> None:
+    """Two copies of a stream without a ledger among them: whoever goes on from the copy must have what was seen."""
+    state = tmp_path / "state"
+    first = started(state)
+    fork = copied(state, tmp_path / "fork")
+    second, seen = advance(state, 2), list[str]()
+    advance(fork, 2)
+    started(tmp_path / "other")
+    own = copying.write_atomically
+
+    def fork_meanwhile(*given: Any, **more: Any) -> None:
+        if not seen:
+            for there in (fork, tmp_path / "other"):
+                with pytest.raises(EngineError, match=r"elsewhere/copy is in use by another process") as refused:
+                    Stream.open(there, copy_to=copy, settings=SETTINGS)
+                seen.append(str(refused.value))
+        own(*given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "write_atomically", fork_meanwhile)
+        Stream.open(state, copy_to=copy, settings=SETTINGS).close()
+    assert len(seen) == 2
+    with pytest.raises(InputError, match="has another step 2 than the state"):
+        Stream.open(fork, copy_to=copy, settings=SETTINGS)
+    lose(state)
+    copied(copy, state)
+    assert same(advance(state, 2), second)
+    assert same(advance(state, 1), first)
+
+
+def test_items_of_others_beside_a_copy_that_is_to_be_are_left(tmp_path: Path, copy: Path) -> None:
+    """A state may be away for a while, to be mended, and its items are all that there is of them."""
+    state, other = tmp_path / "state", tmp_path / "other"
+    started(state)
+    started(other, copy_to=copy)
+    copy.rename(tmp_path / "away")
+    held = sorted(items_folder(copy).iterdir())
+    with pytest.raises(InputError, match=r"copy-items holds items of another stream"):
+        Stream.open(state, copy_to=copy, settings=SETTINGS)
+    assert sorted(items_folder(copy).iterdir()) == held
+    assert not copy.exists()
+
+
+def test_a_first_copy_that_was_interrupted_goes_on(tmp_path: Path, copy: Path) -> None:
+    state = tmp_path / "state"
+    started(state)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "_back_up", lambda state, draft: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            Stream.open(state, copy_to=copy, settings=SETTINGS)
+    assert list(items_folder(copy).iterdir())
+    assert not copy.exists()
+    Stream.open(state, copy_to=copy, settings=SETTINGS).close()
+    assert copied(copy, tmp_path / "again").exists()
+
+
 def test_a_copy_is_as_private_and_as_small_as_the_stream(
     tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -368,6 +368,12 @@ def test_events_of_another_database_and_roles_that_may_not_write_are_refused(ser
         "postgresql://me@host/base#Hidden-Prefix",
         "postgresql://me@host/base#longer_than_a_prefix",
         "s3a://key:hidden@bucket/items",
+        "s3a://key:hidden@",
+        "s3a:/key:hidden@bucket/items",
+        "s3a://key:hid/den@bucket/items",
+        "s3a://bucket:hidden/items",
+        "abfss://key:hidden@account/items",
+        "abfss://container@account@hidden/items",
         "s3a://bucket/items?sig=hidden",
         "clickhouse://host/base",
         "delta:/items",
@@ -386,5 +392,14 @@ def test_how_places_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     assert place_text("items") == place_text(f"file:{tmp_path}/items") == f"file://{tmp_path}/items"
     assert place_text("s3a://bucket/items/") == "s3a://bucket/items"
+    for address in (
+        "abfss://container@account.dfs.core.windows.net/items",
+        "wasbs://container@account.blob.core.windows.net",
+        "hdfs://name-node:8020/lake/items",
+        "hdfs:/lake/items",
+        "dbfs:/lake/v1:2/items",
+    ):
+        assert place_text(address) == address
+    assert place_text("at@home/items:1") == f"file://{tmp_path}/at@home/items:1"
     assert place_text("postgresql://me@host/base") == "postgresql://me@host/base#dpwindows"
     assert place_text("postgresql://me@host/base#lake.kept_") == "postgresql://me@host/base#lake.kept_"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import dpwindows as dw
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream import copying, publishing, recencies, records
+from dpwindows.stream.parts import LocalFolder
 from dpwindows.stream.store import items_folder
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
@@ -88,6 +91,30 @@ def test_several_steps_at_once_are_in_the_copy_before_each_is_on_record(tmp_path
         patch.setattr(Ledger, "advance", advance_and_look)
         stream.advance(table_of([*LOG[1], *LOG[2]]), 3 * STEP)
     assert recorded == [2, 3]
+
+
+def test_items_are_dropped_once_ledger_and_copy_have_the_step_that_needs_none_of_them(
+    tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then an earlier state may have to be put right again, and needs them."""
+    ledger = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(1.0, 1e-6), unit=dw.EventLevel())
+    state, dropped, own = tmp_path / "state", list[int](), LocalFolder.remove
+
+    def remove_and_look(self: LocalFolder, name: str) -> None:
+        step = ledger.book().entries[0].step
+        with closing(sqlite3.connect(copy)) as there:
+            assert there.execute("SELECT step, parts LIKE ? FROM position", (f"%{name}%",)).fetchone() == (step, 0)
+        assert step is not None
+        dropped.append(step)
+        own(self, name)
+
+    monkeypatch.setattr(recencies, "_MOST_PARTS", 2)
+    monkeypatch.setattr(LocalFolder, "remove", remove_and_look)
+    started(state, ledger=ledger, copy_to=copy)
+    with Stream.open(state, settings=SETTINGS) as stream:
+        stream.advance(table_of([*LOG[1], *LOG[2]]), 3 * STEP)
+    # The part of the first step and that of the second, or what they were written as, and then those of the third.
+    assert dropped == [2, 2, 3, 3]
 
 
 def test_a_copy_that_another_process_made_is_on_disk_before_it_is_relied_upon(tmp_path: Path, copy: Path) -> None:

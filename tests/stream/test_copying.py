@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
+from dpwindows import durable
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream import copying, publishing, recencies, records
@@ -270,7 +271,7 @@ def test_of_two_streams_that_begin_a_copy_at_one_place_one_does(tmp_path: Path, 
     second, seen = advance(state, 2), list[str]()
     advance(fork, 2)
     started(tmp_path / "other")
-    own = copying.write_atomically
+    own = durable.write_atomically
 
     def fork_meanwhile(*given: Any, **more: Any) -> None:
         if not seen:

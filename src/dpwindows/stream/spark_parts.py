@@ -105,7 +105,7 @@ class SparkFolder:
             self._guarded() as session,
             view_of(session, session.createDataFrame([(given.key,)], "key STRING")) as key,
         ):
-            row = given.text_of_row(f"(SELECT key FROM {key})")
+            row = given.text_of_row(f"(SELECT c0 FROM {key})")
             hashed = f"sha2(concat(CAST({row} AS BINARY), {item}), 256)"
             found = self.ask(fingerprint_sql(self.handed, hashed, high, low, "STRING"))
         return Handed(kind, fingerprints_of(found))

@@ -25,7 +25,7 @@ _KNOWN_AS = {"postgres": "postgresql", "clickhousedb": "clickhouse", "clickhouse
 # The driver of an address that names none, where SQLAlchemy would take another one or finds none of that name.
 _DRIVERS = {"postgresql": "postgresql+psycopg", "clickhouse": "clickhousedb"}
 # What a role is set to must not matter: queries have characters that other encodings lack.
-_ASKED_FOR = dict.fromkeys(("postgresql+psycopg", "postgresql+psycopg2"), {"client_encoding": "utf8"})
+_ASKED_FOR = {driver: {"client_encoding": "utf8"} for driver in ("postgresql+psycopg", "postgresql+psycopg2")}
 # What to install for a driver.
 _PACKAGES = {
     "postgresql": "dpwindows[sql]",

@@ -55,9 +55,9 @@ def measure(work: Callable[[], str], spill: Path) -> tuple[Cost, str]:
     """The cost of some work that may spill to a directory, and its result."""
     cost = Cost()
     with _watched(cost, spill):
-        cpu, started = _cpu_seconds(), time.perf_counter()
+        cpu, started = cpu_seconds(), time.perf_counter()
         result = work()
-        cost.wall, cost.cpu = time.perf_counter() - started, _cpu_seconds() - cpu
+        cost.wall, cost.cpu = time.perf_counter() - started, cpu_seconds() - cpu
     return cost, result
 
 
@@ -87,7 +87,7 @@ def _processes() -> list[psutil.Process]:
     return [own, *own.children(recursive=True)]
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """User and system seconds of this process and of those it started."""
     times = [process.cpu_times() for process in _processes()]
     return float(sum(each.user + each.system for each in times))

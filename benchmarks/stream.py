@@ -14,6 +14,7 @@ them beside its state. After each step the exact counts of both must be the same
 from __future__ import annotations
 
 import argparse
+import math
 import resource
 import tempfile
 import time
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-from metering import UNIT
+from metering import UNIT, cpu_seconds
 
 import dpwindows as dw
 from dpwindows.ask.queries import Query, parse_window
@@ -59,23 +60,28 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     )
     seconds, busy, sizes = [], [], []
     opened = dw.Stream.open(path, settings=settings) if options.keep_open else None
+    last = math.inf if options.minutes is None else time.perf_counter() + 60 * options.minutes
     for step in range(2, options.steps + 2):
         fresh = options.items + (step - 2) * (options.events // 20)
         drawn = f"floor({options.items} * power(random(), 1.3))"
         codes = f"CASE WHEN range % 20 = 0 THEN {fresh} + range // 20 ELSE CAST({drawn} AS BIGINT) END"
         write_events(events, step, f"SELECT {codes} AS code FROM range({options.events})", options.item_type)
-        started, worked = time.perf_counter(), time.process_time()
+        started, worked = time.perf_counter(), cpu_seconds()
         if opened is not None:
             opened.advance(events, step)
         else:
             with dw.Stream.open(path, settings=settings) as stream:
                 stream.advance(events, step)
         seconds.append(time.perf_counter() - started)
-        busy.append(time.process_time() - worked)
+        busy.append(cpu_seconds() - worked)
         compare(opened or stream, here, events, step)
         sizes.append(size_of(path))
         if options.every and (step - 1) % options.every == 0:
-            print(f"  step {step:5}: {seconds[-1]:.3f} s, {sizes[-1]:.1f} MB, {peak():.0f} MB memory", flush=True)
+            print(f"  step {step:5}: {seconds[-1]:.3f} s, {busy[-1]:.3f} CPU s, ", end="")
+            print(f"{sizes[-1]:.1f} MB, {peak():.0f} MB memory", flush=True)
+        if time.perf_counter() > last:
+            print(f"stopped after {len(seconds)} steps of {options.steps}")
+            break
     report(np.array(seconds), np.array(busy), np.array(sizes))
 
 
@@ -130,6 +136,7 @@ def main() -> None:
     parser.add_argument("--memory-limit", help='such as "1GB"')
     parser.add_argument("--items-at", metavar="PLACE", help="keep the items there, and compare with a stream here")
     parser.add_argument("--keep-open", action="store_true")
+    parser.add_argument("--minutes", type=float, help="take no further step after so long")
     parser.add_argument("--every", type=int, default=0, help="print every so many steps")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from types import FrameType
 from typing import Any
 
 import dp_accounting
+import flint
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
@@ -19,7 +23,7 @@ from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, PureDP
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, certify
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, certify, floor_of
 from dpwindows.plan.plan import Plan
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
@@ -420,3 +424,38 @@ def test_costs_are_whole_numbers(sensitivity: Any, rows: Any, squared: Any) -> N
     """Numbers are measured as whole ones: what one neighbour moves by 1 must not be paid as a fraction of it."""
     with pytest.raises(ValueError, match="whole sensitivity and rows"):
         Cost(LAPLACE, sensitivity, 1.0, rows, squared)
+
+
+@pytest.mark.parametrize("precision", [2, 53, 500])
+@pytest.mark.parametrize("value", [Fraction(0), Fraction(7), Fraction(-7), Fraction(10**90, 7), Fraction(1, 2**9000)])
+def test_whole_numbers_below_a_ball_are_so_at_any_precision(value: Fraction, precision: int) -> None:
+    with flint.ctx.workprec(400):
+        balls = [sign * flint.arb(flint.fmpq(value.numerator, value.denominator)) for sign in (1, -1)]
+    with flint.ctx.workprec(precision):
+        for sign, ball in zip((1, -1), balls, strict=True):
+            least, true = floor_of(ball), math.floor(sign * value)
+            assert least <= true
+            assert precision < 400 or least == true
+
+
+def test_another_thread_may_change_the_precision_between_any_two_steps() -> None:
+    """It is one for the whole process; and numbers are made of balls after the budget is spent."""
+    dice, own, found = random.Random(3), sys.gettrace(), flint.ctx.prec
+    with flint.ctx.workprec(400):
+        ball = flint.arb(flint.fmpq(10**90, 7))
+
+    def change(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+        if frame.f_code is not floor_of.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        flint.ctx.prec = dice.choice((53, 400))
+        return change
+
+    sys.settrace(change)
+    try:
+        least = [floor_of(ball) for _ in range(100)]
+    finally:
+        sys.settrace(own)
+        flint.ctx.prec = found
+    assert all(10**90 // 7 - 10**75 < one <= 10**90 // 7 for one in least)
+    assert len(set(least)) == 2

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+import flint
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
@@ -78,6 +79,27 @@ def test_tables_hold_the_shares_of_blocks_and_are_close_to_them(blocks: Blocks, 
         assert high - low <= 3
     assert unit - below * unit < 3
     assert len(table.low) == len(table.high) == len(table.kept)
+
+
+@pytest.mark.parametrize("blocks", CUTS, ids=str)
+def test_tables_hold_the_shares_of_blocks_if_another_thread_changes_the_precision(
+    blocks: Blocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one for the whole process, and this comes after the budget is spent."""
+    own, found, below = noise._exp, flint.ctx.prec, mpmath.mpf(0)
+
+    def exp_and_change(exponent: flint.fmpq) -> flint.arb:
+        try:
+            return own(exponent)
+        finally:
+            flint.ctx.prec = 53
+
+    monkeypatch.setattr(noise, "_exp", exp_and_change)
+    table = noise._table.__wrapped__(blocks, 128)
+    assert flint.ctx.prec == found
+    for low, high, share in zip(table.low, table.high, shares(blocks), strict=False):
+        below += share
+        assert low <= below * mpmath.mpf(2) ** 128 <= high
 
 
 @pytest.mark.parametrize("blocks", CUTS, ids=str)

@@ -8,7 +8,7 @@ import pytest
 from dpwindows.audit import noise_tests
 from dpwindows.errors import InputError
 from dpwindows.kernel import noise, opendp_noise
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
 
 LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
 DRAWS = 10_000
@@ -37,6 +37,12 @@ def test_both_samplers_draw_the_same_law(law: Law, scale: float) -> None:
 
 def test_of_no_numbers_there_are_none() -> None:
     assert opendp_noise.sampler(LAPLACE, 2.0, 0)(0).tolist() == []
+
+
+@pytest.mark.parametrize("law", [CUBE, RANGE, "discrete Student"])
+def test_a_law_that_is_none_of_the_two_is_refused(law: Law) -> None:
+    with pytest.raises(ValueError, match="Gaussian or Laplace, not discrete"):
+        opendp_noise.sampler(law, 2.0, 1)
 
 
 def test_whoever_asks_for_it_in_vain_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
+from dpwindows.release import files
 from tests.counting import count_events
 from tests.ledger.requests import edit, make, request
 from tests.patience import PATIENCE
@@ -49,6 +50,22 @@ def test_the_class_opens_a_dataset_that_is_there(tmp_path: Path) -> None:
     file.chmod(0o666)
     with pytest.raises(InputError, match="others"):
         Ledger(file, dataset="d")
+
+
+def test_a_stored_release_that_cannot_be_read_is_no_refusal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was paid for: exit 2 would say that nothing was spent."""
+    ledger, read = make(path), files.from_bytes
+
+    def unreadable(content: bytes) -> Any:
+        raise InputError("it was changed since")
+
+    monkeypatch.setattr(files, "from_bytes", unreadable)
+    with pytest.raises(EngineError, match=r"changed since\. The budget of entry 1 is spent.*spends nothing more"):
+        plan().run(LOG, item="who", time="at", ledger=ledger)
+    monkeypatch.setattr(files, "from_bytes", read)
+    released = plan().run(LOG, item="who", time="at", ledger=ledger)
+    (entry,) = ledger.book().entries
+    assert entry.release_id == released.metadata["release_id"]
 
 
 @pytest.mark.parametrize("total", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0)], ids=str)

@@ -297,6 +297,74 @@ def test_a_server_that_may_forget_is_shown_and_not_spent_from(
     assert ledger.spend(request(PureDP(0.1))) == 2
 
 
+_PUBLIC = f"GRANT {{0}} ON {SCHEMA}.{{1}} TO PUBLIC", f"REVOKE ALL ON {SCHEMA}.{{1}} FROM PUBLIC"
+LOOSENED = {
+    "trigger off": (
+        f"ALTER TABLE {SCHEMA}.positions DISABLE TRIGGER forward",
+        f"ALTER TABLE {SCHEMA}.positions ENABLE TRIGGER forward",
+        "has lost the trigger forward",
+    ),
+    "trigger for replicas": (
+        f"ALTER TABLE {SCHEMA}.positions ENABLE REPLICA TRIGGER forward",
+        f"ALTER TABLE {SCHEMA}.positions ENABLE TRIGGER forward",
+        "has lost the trigger forward",
+    ),
+    "deleting": (*(one.format("DELETE", "entries") for one in _PUBLIC), "has DELETE on entries"),
+    "reading": (*(one.format("SELECT", "datasets") for one in _PUBLIC), "has SELECT on datasets"),
+    "changing a column": (*(one.format("UPDATE (facts)", "entries") for one in _PUBLIC), "has UPDATE on entries"),
+    "making tables": (
+        f"GRANT CREATE ON SCHEMA {SCHEMA} TO PUBLIC",
+        f"REVOKE CREATE ON SCHEMA {SCHEMA} FROM PUBLIC",
+        "has CREATE on the schema",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", LOOSENED)
+def test_a_ledger_that_everybody_may_change_is_not_spent_from(
+    ledger: Ledger, cluster: PostgreSQL, address: str, how: str
+) -> None:
+    change, back, said = LOOSENED[how]
+    place = _role(cluster, "spender", *grants("spender"))
+    with _changed(cluster, change, back):
+        for there in (address, place):
+            with pytest.raises(InputError, match=f"{said}.* Nothing was spent"):
+                Ledger.open(there, "d")
+        assert f"{said}" in run("ledger", "show", place).must_work().err
+    assert Ledger.open(place, "d").spend(request(PureDP(0.1))) == 1
+
+
+def test_rights_that_a_database_gives_to_everybody_by_default_are_noticed(cluster: PostgreSQL, address: str) -> None:
+    default = "ALTER DEFAULT PRIVILEGES {} ALL ON TABLES {} PUBLIC"
+    with (
+        _changed(cluster, default.format("GRANT", "TO"), default.format("REVOKE", "FROM")),
+        pytest.raises(InputError, match="everybody who reaches the ledger"),
+    ):
+        make(address)
+
+
+@pytest.mark.parametrize("table", ["datasets", "entries", "positions", "releases"])
+def test_a_ledger_whose_rows_are_hidden_from_a_role_is_refused(
+    ledger: Ledger, cluster: PostgreSQL, address: str, table: str
+) -> None:
+    """By dataset it would look whole, and its seals would agree."""
+    ledger.spend(request(PureDP(0.5)), fingerprint="f")
+    place = _role(cluster, "spender", *grants("spender"))
+    own = "name" if table == "datasets" else "dataset"
+    policy = f"CREATE POLICY own ON {SCHEMA}.{table} USING ({own} = 'e')"
+    with _changed(
+        cluster,
+        f"{policy}; ALTER TABLE {SCHEMA}.{table} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {SCHEMA}.{table} DISABLE ROW LEVEL SECURITY; DROP POLICY own ON {SCHEMA}.{table}",
+    ):
+        for act in (lambda: Ledger.open(place, "d"), lambda: datasets(place), lambda: make(place, dataset="e")):
+            with pytest.raises(InputError, match=f"hides rows of the table {table} .*Nothing was spent"):
+                act()
+        # Policies are not for the owner.
+        assert Ledger.open(address, "d").book().entries
+    assert Ledger.open(place, "d").spend(request(PureDP(0.1))) == 2
+
+
 def test_a_standby_is_not_relied_upon(ledger: Ledger, cluster: PostgreSQL, address: str) -> None:
     cluster.control("stop")
     signal = cluster.data / "standby.signal"

@@ -136,7 +136,7 @@ class InPostgreSQL(Elsewhere):
 
     def is_part(self, name: str, part: str) -> bool:
         step, token = (text.split("=")[1] for text in part.removesuffix(".items").removesuffix("-base").split("-"))
-        return name.removesuffix("_base").endswith(f"_{step}_{token}")
+        return name.removesuffix("_b").endswith(f"_{step}_{token}")
 
 
 def exact_and_fingerprints(stream: Stream) -> tuple[dict[str, list[Any]], list[str]]:

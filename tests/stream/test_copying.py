@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dpwindows as dw
+from dpwindows import durable
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream import copying, publishing, recencies, records
+from dpwindows.stream.parts import LocalFolder
 from dpwindows.stream.store import items_folder
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
@@ -88,6 +92,30 @@ def test_several_steps_at_once_are_in_the_copy_before_each_is_on_record(tmp_path
         patch.setattr(Ledger, "advance", advance_and_look)
         stream.advance(table_of([*LOG[1], *LOG[2]]), 3 * STEP)
     assert recorded == [2, 3]
+
+
+def test_items_are_dropped_once_ledger_and_copy_have_the_step_that_needs_none_of_them(
+    tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then an earlier state may have to be put right again, and needs them."""
+    ledger = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(1.0, 1e-6), unit=dw.EventLevel())
+    state, dropped, own = tmp_path / "state", list[int](), LocalFolder.remove
+
+    def remove_and_look(self: LocalFolder, name: str) -> None:
+        step = ledger.book().entries[0].step
+        with closing(sqlite3.connect(copy)) as there:
+            assert there.execute("SELECT step, parts LIKE ? FROM position", (f"%{name}%",)).fetchone() == (step, 0)
+        assert step is not None
+        dropped.append(step)
+        own(self, name)
+
+    monkeypatch.setattr(recencies, "_MOST_PARTS", 2)
+    monkeypatch.setattr(LocalFolder, "remove", remove_and_look)
+    started(state, ledger=ledger, copy_to=copy)
+    with Stream.open(state, settings=SETTINGS) as stream:
+        stream.advance(table_of([*LOG[1], *LOG[2]]), 3 * STEP)
+    # The part of the first step and that of the second, or what they were written as, and then those of the third.
+    assert dropped == [2, 2, 3, 3]
 
 
 def test_a_copy_that_another_process_made_is_on_disk_before_it_is_relied_upon(tmp_path: Path, copy: Path) -> None:
@@ -233,6 +261,62 @@ def test_what_is_no_copy_of_the_stream_stays(tmp_path: Path, copy: Path) -> None
         pytest.raises(EngineError, match="in use by another process"),
     ):
         advance(state, 2, copy_to=went_on)
+
+
+def test_of_two_streams_that_begin_a_copy_at_one_place_one_does(tmp_path: Path, copy: Path) -> None:
+    """Two copies of a stream without a ledger among them: whoever goes on from the copy must have what was seen."""
+    state = tmp_path / "state"
+    first = started(state)
+    fork = copied(state, tmp_path / "fork")
+    second, seen = advance(state, 2), list[str]()
+    advance(fork, 2)
+    started(tmp_path / "other")
+    own = durable.write_atomically
+
+    def fork_meanwhile(*given: Any, **more: Any) -> None:
+        if not seen:
+            for there in (fork, tmp_path / "other"):
+                with pytest.raises(EngineError, match=r"elsewhere/copy is in use by another process") as refused:
+                    Stream.open(there, copy_to=copy, settings=SETTINGS)
+                seen.append(str(refused.value))
+        own(*given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "write_atomically", fork_meanwhile)
+        Stream.open(state, copy_to=copy, settings=SETTINGS).close()
+    assert len(seen) == 2
+    with pytest.raises(InputError, match="has another step 2 than the state"):
+        Stream.open(fork, copy_to=copy, settings=SETTINGS)
+    lose(state)
+    copied(copy, state)
+    assert same(advance(state, 2), second)
+    assert same(advance(state, 1), first)
+
+
+def test_items_of_others_beside_a_copy_that_is_to_be_are_left(tmp_path: Path, copy: Path) -> None:
+    """A state may be away for a while, to be mended, and its items are all that there is of them."""
+    state, other = tmp_path / "state", tmp_path / "other"
+    started(state)
+    started(other, copy_to=copy)
+    copy.rename(tmp_path / "away")
+    held = sorted(items_folder(copy).iterdir())
+    with pytest.raises(InputError, match=r"copy-items holds items of another stream"):
+        Stream.open(state, copy_to=copy, settings=SETTINGS)
+    assert sorted(items_folder(copy).iterdir()) == held
+    assert not copy.exists()
+
+
+def test_a_first_copy_that_was_interrupted_goes_on(tmp_path: Path, copy: Path) -> None:
+    state = tmp_path / "state"
+    started(state)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "_back_up", lambda state, draft: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            Stream.open(state, copy_to=copy, settings=SETTINGS)
+    assert list(items_folder(copy).iterdir())
+    assert not copy.exists()
+    Stream.open(state, copy_to=copy, settings=SETTINGS).close()
+    assert copied(copy, tmp_path / "again").exists()
 
 
 def test_a_copy_is_as_private_and_as_small_as_the_stream(

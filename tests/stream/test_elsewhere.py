@@ -19,6 +19,7 @@ from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import database_parts, records
 from dpwindows.stream.database_parts import DatabaseTables
 from dpwindows.stream.given_events import Given
+from dpwindows.stream.place import Name
 from dpwindows.stream.places import place_text
 from dpwindows.stream.spark_parts import SparkFolder
 from dpwindows.stream.store import DamagedError
@@ -141,6 +142,26 @@ def test_a_state_that_is_opened_again_goes_on(at: Elsewhere, tmp_path: Path) -> 
         assert not list((tmp_path / "state-items").iterdir())
 
 
+def test_no_query_shows_the_key_of_the_fingerprints(
+    at: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers show queries to other roles, and Spark keeps plans in its logs."""
+    kind, shown = SparkFolder if isinstance(at, InSpark) else DatabaseTables, list[str]()
+    ask = kind.ask
+
+    def ask_and_show(self: Any, query: str) -> Any:
+        shown.append(query)
+        if isinstance(at, InSpark):
+            shown.append(self._used.sql(query)._jdf.queryExecution().toString())
+        return ask(self, query)
+
+    monkeypatch.setattr(kind, "ask", ask_and_show)
+    with begun(tmp_path, at) as stream:
+        key = stream._creation.secret
+    assert any("sha2" in text for text in shown)
+    assert not any(key in text for text in shown)
+
+
 # --- What can fail there ----------------------------------------------------------------------------------------------
 
 
@@ -174,6 +195,47 @@ def test_rows_that_two_tasks_wrote_are_noticed_before_they_count(
         assert (stream.closed_steps, doubled[0] in at.names()) == (1, False)
         closed(stream, SECOND, 2 * STEP, at)
         assert stream.closed_steps == 2
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")
+def test_files_that_come_after_a_folder_was_checked_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was checked is what was listed: it is not listed anew for what is read, or for what the state names."""
+    at, written, late = InSpark(tmp_path), SparkFolder._written, ["call-", "step=3"]
+
+    def write_and_double(self: SparkFolder, session: Any, folder: str, query: str) -> Any:
+        files, name = written(self, session, folder, query), folder.rpartition("/")[2]
+        if late and name.startswith(late[0]):
+            late.pop(0)
+            at.double(name)
+        return files
+
+    with both(tmp_path, plan_of(*PLAN), at) as (here, there):
+        for stream, place in ((here, None), (there, at)):
+            closed(stream, FIRST, STEP, place)
+        monkeypatch.setattr(SparkFolder, "_written", write_and_double)
+        for stream, place in ((here, None), (there, at)):
+            closed(stream, SECOND, 2 * STEP, place)
+        assert exact_and_fingerprints(here) == exact_and_fingerprints(there)
+        with pytest.raises(DamagedError, match="not those that were written"):
+            closed(there, THIRD, 3 * STEP, at)
+        assert (there.closed_steps, late) == (2, [])
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_the_bytes_of_items_are_those_of_utf_8_whatever_the_role_is_set_to(server: Any, tmp_path: Path) -> None:
+    at = InPostgreSQL(server)
+    at.ask("ALTER ROLE owner SET client_encoding = 'LATIN1'")
+    try:
+        given = at.put(table_of([("\u00e9", 1, 1)]))
+        at.ask("ALTER TABLE events ALTER who TYPE char(3)")
+        with new_stream(tmp_path / "state", plan_of(*PLAN), items_at=at.place, settings=SETTINGS) as stream:
+            stream.advance(through=STEP, **given)
+            assert [bytes(row[0]).rstrip() for row in at.rows(at.name_of(stream.parts[0]))] == ["\u00e9".encode()]
+    finally:
+        at.ask("ALTER ROLE owner RESET client_encoding")
 
 
 def test_a_late_writer_is_never_read_and_is_removed_once_its_step_is_closed(at: Elsewhere, tmp_path: Path) -> None:
@@ -270,6 +332,33 @@ def test_whoever_reads_by_hand_finds_the_state_under_the_names_of_the_stream(
 
 
 @pytest.mark.xdist_group("postgresql")
+def test_what_the_role_looks_for_first_stands_in_for_nothing(server: Any, tmp_path: Path) -> None:
+    """Neither functions that others made, nor tables of another schema."""
+    at = InPostgreSQL(server)
+    at.ask(
+        "CREATE SCHEMA mine; CREATE FUNCTION mine.md5(text) RETURNS text LANGUAGE sql IMMUTABLE AS "
+        "$$ SELECT repeat('0', 32) $$; ALTER ROLE owner SET search_path = public, mine, pg_catalog"
+    )
+    try:
+        with begun(tmp_path, at) as stream:
+            part = at.name_of(stream.parts[0])
+            at.ask(f"UPDATE {part} SET r1 = 0")
+            with reopened(stream) as again, pytest.raises(DamagedError, match="not as it was written"):
+                closed(again, SECOND, 2 * STEP, at)
+        at.ask(f"UPDATE {part} SET r1 = 1; ALTER TABLE {part} SET SCHEMA mine")
+        with reopened(stream) as again, pytest.raises(DamagedError, match=r"public.*missing"):
+            closed(again, SECOND, 2 * STEP, at)
+    finally:
+        at.ask("ALTER ROLE owner RESET search_path; DROP SCHEMA mine CASCADE")
+
+
+def test_names_of_tables_fit_a_database() -> None:
+    place = "postgresql://me@host/base#" + "p" * 16
+    at = DatabaseTables(Path("state"), place_text(place), "f" * 32, SETTINGS)
+    assert len(at._name(Name(2**31 - 1, "f" * 48, base=True))) <= 63
+
+
+@pytest.mark.xdist_group("postgresql")
 def test_a_reader_does_not_hold_up_a_step(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it reads is left, and dropped by the next step."""
     from dpwindows.stream import recencies
@@ -358,6 +447,9 @@ def test_events_of_another_database_and_roles_that_may_not_write_are_refused(ser
         with pytest.raises(InputError, match="reads its own events"):
             stream.advance(table_of(FIRST), STEP)
         given = at.put(table_of(FIRST))
+        # Options may name another schema, or another server.
+        with pytest.raises(InputError, match="reads its own events"):
+            stream.advance(through=STEP, **(given | {"events": f"{given['events']}?options=-csearch_path%3Dmine"}))
     at.ask("GRANT USAGE ON SCHEMA public TO reader; GRANT SELECT ON events TO reader")
     place = f"{server.address('reader')}#kept"
     with new_stream(tmp_path / "other", plan_of(*PLAN), items_at=place, settings=SETTINGS) as stream:
@@ -371,9 +463,16 @@ def test_events_of_another_database_and_roles_that_may_not_write_are_refused(ser
     [
         "postgresql://me:hidden@host/base",
         "postgresql://me@host/base?password=hidden",
+        "postgresql://me@host/base?options=-csearch_path%3Dhidden#kept",
         "postgresql://me@host/base#Hidden-Prefix",
         "postgresql://me@host/base#longer_than_a_prefix",
         "s3a://key:hidden@bucket/items",
+        "s3a://key:hidden@",
+        "s3a:/key:hidden@bucket/items",
+        "s3a://key:hid/den@bucket/items",
+        "s3a://bucket:hidden/items",
+        "abfss://key:hidden@account/items",
+        "abfss://container@account@hidden/items",
         "s3a://bucket/items?sig=hidden",
         "clickhouse://host/base",
         "delta:/items",
@@ -392,5 +491,14 @@ def test_how_places_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     assert place_text("items") == place_text(f"file:{tmp_path}/items") == f"file://{tmp_path}/items"
     assert place_text("s3a://bucket/items/") == "s3a://bucket/items"
+    for address in (
+        "abfss://container@account.dfs.core.windows.net/items",
+        "wasbs://container@account.blob.core.windows.net",
+        "hdfs://name-node:8020/lake/items",
+        "hdfs:/lake/items",
+        "dbfs:/lake/v1:2/items",
+    ):
+        assert place_text(address) == address
+    assert place_text("at@home/items:1") == f"file://{tmp_path}/at@home/items:1"
     assert place_text("postgresql://me@host/base") == "postgresql://me@host/base#dpwindows"
     assert place_text("postgresql://me@host/base#lake.kept_") == "postgresql://me@host/base#lake.kept_"

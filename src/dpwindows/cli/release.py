@@ -145,7 +145,7 @@ def release(
     zone = None
     if not (log is None or timeline.is_integer or zone_is_given()):
         zone = remark_on_zones(log, columns)
-    for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw, stored=outcome.stored)]:
+    for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
     console.print(f"\n{promise}", style="dim", soft_wrap=True)
@@ -208,18 +208,12 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
     }
 
 
-def _remarks(released: Release, *, raw: bool, stored: bool) -> list[str]:
-    missing, empty = [], released.table["consistent"].null_count > 0
-    if raw:
-        if stored and not empty:
-            missing = [
-                "the stored release has consistent numbers, and is written as it was stored, whatever --raw says"
-            ]
-    elif "max_runs" in released.metadata.get("counting", {}):
+def _remarks(released: Release, *, raw: bool) -> list[str]:
+    missing = []
+    if not raw and "max_runs" in released.metadata.get("counting", {}):
         missing = [
             "no consistent numbers were made: --max-runs bounds each window and k by itself, so they may disagree"
         ]
-    elif empty:
-        why = "it was made with --raw, or there were" if stored else "there are"
-        missing = [f"no consistent numbers were made: {why} too many sums of shorter windows to look at"]
+    elif not raw and released.table["consistent"].null_count:
+        missing = ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
     return [*missing, *released.remarks]

@@ -177,5 +177,14 @@ def ball_of(value: Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(value.numerator, value.denominator))
 
 
+def floor_of(ball: flint.arb) -> int:
+    """A whole number that is proved to be no larger than what a ball holds, whatever the precision is.
+
+    It is one for all threads: another may change it at any moment, and a ball then only gets wider.
+    """
+    mantissa, exponent = map(int, ball.lower().man_exp())
+    return mantissa << exponent if exponent >= 0 else mantissa >> -exponent
+
+
 def _normal_cdf(x: flint.arb) -> flint.arb:
     return (-x / flint.arb(2).sqrt()).erfc() / 2

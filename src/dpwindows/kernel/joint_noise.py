@@ -53,7 +53,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.accounting import RANGE, Law, ball_of
+from dpwindows.kernel.accounting import RANGE, Law, ball_of, floor_of
 
 # Bits that are drawn at a time, those that balls have beyond the bits drawn, and the most that a small ratio has more.
 _BITS, _PRECISION, _MOST_BITS = 64, 256, 1 << 14
@@ -93,9 +93,7 @@ def _rounded_up(scale: float) -> tuple[int, int]:
     bits = 2 * _BITS + max(0, math.frexp(scale)[1]) + min(math.ceil(1.45 / max(scale, 1e-9)), _MOST_BITS)
     with flint.ctx.workprec(bits + _PRECISION):
         scaled = (-1 / ball_of(Fraction(scale))).exp() * flint.arb(2) ** bits
-        above = scaled.upper().ceil().unique_fmpz()
-        assert above is not None, "an exact whole number"
-        return int(above), bits
+        return -floor_of(-scaled), bits
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, floor_of
 
 Words = NDArray[np.uint64]
 # So many bytes of fair bits.
@@ -225,11 +225,11 @@ def _table(blocks: Blocks, bits: int) -> _Table:
         sums, kept = [flint.arb(1)], [1 << bits]
         while not (beyond := weight / (1 - falls)) * unit <= 1:
             sums.append(sums[-1] + weight)
-            kept.append(_floor(unit * (1 if length == 1 else falls)))
+            kept.append(floor_of(unit * (1 if length == 1 else falls)))
             weight, falls = weight * falls, falls * faster
         share = unit / (sums[-1] + flint.arb(0).union(beyond))
         shares = [one * share for one in sums]
-        return _Table(tuple(map(_floor, shares)), tuple(-_floor(-one) for one in shares), tuple(kept))
+        return _Table(tuple(map(floor_of, shares)), tuple(-floor_of(-one) for one in shares), tuple(kept))
 
 
 def _exp(exponent: flint.fmpq) -> flint.arb:
@@ -249,13 +249,6 @@ def _words(blocks: Blocks) -> Words | None:
         return None
     lowered = [[min(max(0, one), _ALL) for one in bound[:count]] for bound in (table.low, table.kept)]
     return np.array([lowered[0], [0, *table.high[: count - 1]], lowered[1]], dtype=np.uint64)
-
-
-def _floor(ball: flint.arb) -> int:
-    """A whole number that is proved to be no larger."""
-    whole = ball.lower().floor().unique_fmpz()
-    assert whole is not None, "an exact whole number"
-    return int(whole)
 
 
 def _held(number: int) -> int:

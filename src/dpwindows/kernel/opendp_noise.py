@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN, Law
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 
 
 def require_installed() -> None:
@@ -32,7 +32,13 @@ def require_installed() -> None:
 
 
 def sampler(law: Law, scale: float, count: int) -> Callable[[int], NDArray[np.int64]]:
-    """A function that draws as many numbers as it is asked for, as the mechanism on zeros."""
+    """A function that draws as many numbers as it is asked for, as the mechanism on zeros.
+
+    Raises:
+        ValueError: the law is neither Gaussian nor Laplace.
+    """
+    if law not in (GAUSSIAN, LAPLACE):
+        raise ValueError(f"independent noise is discrete Gaussian or Laplace, not {law}")
     mechanism = _mechanism(law, scale)
     return lambda size: np.array(mechanism(_zeros(size)), dtype=np.int64)
 

@@ -45,10 +45,11 @@ _MARK = mark_of(_KIND, KIND.format)
 _NAMES = ("datasets", "entries", "positions", "releases")
 # How the server calls the types of the file; texts are compared byte by byte, whatever the database's collation.
 _TYPES = (("BLOB", "BYTEA"), ("INTEGER", "BIGINT"), ("TEXT", 'TEXT COLLATE "C"'))
+_TRIGGER = "forward"
 _FORWARD = (
     """CREATE FUNCTION refuse_to_go_back() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'a stream does not go back'; END $$""",
-    """CREATE TRIGGER forward BEFORE UPDATE ON positions FOR EACH ROW
+    f"""CREATE TRIGGER {_TRIGGER} BEFORE UPDATE ON positions FOR EACH ROW
     WHEN (NEW.step <= OLD.step) EXECUTE FUNCTION refuse_to_go_back()""",
 )
 # The two locks of a ledger, beside its number.
@@ -63,12 +64,19 @@ _CLIENT = {"connect_timeout": 10, "client_encoding": "utf8", **_KEPT_ALIVE}
 _SESSION = {"search_path": f"{SCHEMA}, pg_temp", "statement_timeout": "0"} | {
     f"tcp_{name}": str(value) for name, value in _KEPT_ALIVE.items()
 }
-_LOOK = f"""SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+_LOOK = f"""WITH tables AS (SELECT * FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r')
+SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
     pg_is_in_recovery(), obj_description(to_regnamespace('{SCHEMA}'), 'pg_namespace'), to_regnamespace('{SCHEMA}'),
-    ARRAY(SELECT relname::text FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r'
-        ORDER BY relname),
-    ARRAY(SELECT relname::text FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r'
-        AND relpersistence <> 'p' ORDER BY relname)"""
+    ARRAY(SELECT relname::text FROM tables ORDER BY relname),
+    ARRAY(SELECT relname::text FROM tables WHERE relpersistence <> 'p' ORDER BY relname),
+    ARRAY(SELECT relname::text FROM tables WHERE row_security_active(oid) ORDER BY relname),
+    EXISTS(SELECT FROM pg_trigger JOIN tables ON tables.oid = tgrelid
+        WHERE relname = 'positions' AND tgname = '{_TRIGGER}' AND tgenabled IN ('O', 'A')),
+    ARRAY(SELECT DISTINCT privilege_type || ' on ' || name FROM (
+        SELECT 'the schema' AS name, nspacl AS acl FROM pg_namespace WHERE oid = to_regnamespace('{SCHEMA}')
+        UNION ALL SELECT relname, relacl FROM tables
+        UNION ALL SELECT relname, attacl FROM tables JOIN pg_attribute ON attrelid = tables.oid
+        ) AS acls, aclexplode(acl) WHERE grantee = 0 ORDER BY 1)"""
 
 
 class _UnreachableError(EngineError):
@@ -219,6 +227,7 @@ class ServerStore:
         look.require_kind(self.place)
         if to_act:
             look.require_durable(self.place)
+            look.require_guarded(self.place)
 
     def _connected(self) -> psycopg.Connection:
         import psycopg
@@ -253,7 +262,11 @@ class _Portable:
 
 @dataclass(frozen=True)
 class _Look:
-    """What a server says of its durability, and of the ledger in a database."""
+    """What a server says of its durability, and of the ledger in a database.
+
+    Tables may be `volatile`, or `filtered` by policies for this role. `forward` tells whether the server refuses
+    positions that go back, and `public` what everybody may do with the ledger.
+    """
 
     fsync: str
     full_page_writes: str
@@ -263,6 +276,9 @@ class _Look:
     schema: str | None
     tables: list[str]
     volatile: list[str]
+    filtered: list[str]
+    forward: bool
+    public: list[str]
 
     @classmethod
     def at(cls, connection: psycopg.Connection) -> _Look:
@@ -285,6 +301,12 @@ class _Look:
             raise _RefusedError(
                 f"{place!r} has a schema {SCHEMA}, and it is no ledger (its comment is {self.mark!r}, its tables are "
                 f"{', '.join(self.tables) or 'none'}): it was not touched. Name another database"
+            )
+        if self.filtered:
+            raise _RefusedError(
+                f"the server hides rows of the table {self.filtered[0]} of the ledger {place!r} from this role, by "
+                f"policies: what was spent must be seen to be counted. Use ALTER TABLE {SCHEMA}.{self.filtered[0]} "
+                "DISABLE ROW LEVEL SECURITY, or another database for what others must not see. Nothing was spent"
             )
 
     def require_durable(self, place: str) -> None:
@@ -313,6 +335,25 @@ class _Look:
             raise _RefusedError(
                 f"the server of the ledger {place!r} is a standby, which lags behind and cannot be written: name the "
                 "primary (with several hosts in the address, add target_session_attrs=read-write). Nothing was spent"
+            )
+
+    def require_guarded(self, place: str) -> None:
+        """Check that the server keeps the ledger from whoever was granted nothing, and streams from going back.
+
+        Raises:
+            InputError: a trigger is off, or everybody has a right.
+        """
+        if not self.forward:
+            raise _RefusedError(
+                f"the table positions of the ledger {place!r} has lost the trigger {_TRIGGER}, which keeps streams "
+                f"from going back: use ALTER TABLE {SCHEMA}.positions ENABLE TRIGGER {_TRIGGER}, or restore it "
+                "with the ledger. Nothing was spent"
+            )
+        if self.public:
+            raise _RefusedError(
+                f"everybody who reaches the ledger {place!r} has {self.public[0]}: use REVOKE ALL ON ALL TABLES IN "
+                f"SCHEMA {SCHEMA} FROM PUBLIC and REVOKE ALL ON SCHEMA {SCHEMA} FROM PUBLIC, and look whether ALTER "
+                "DEFAULT PRIVILEGES gave it. Nothing was spent"
             )
 
 

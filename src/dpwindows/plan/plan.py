@@ -163,13 +163,15 @@ class Plan(Planned):
             engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
             settings: memory limit, spill directory, threads, progress and access of the engine.
             ledger: the dataset whose total budget this release is part of.
-            consistent: fill the column `consistent`, a table of whole numbers that agree with one another; a release
-                that a ledger has stored keeps what it was stored with.
+            consistent: fill the column `consistent`, a table of whole numbers that agree with one another. They are
+                made of the noisy numbers and cost nothing; a release that a ledger has stored is to be asked for as it
+                was.
 
         Raises:
             OverBudgetError: the ledger does not hold the plan's budget; nothing was drawn, and no data was read
                 unless a release of the same request is stored.
-            InputError: the log cannot be read as asked, or the ledger does not admit the plan; nothing was spent.
+            InputError: the log cannot be read as asked, the ledger does not admit the plan, or it has stored the
+                release with `consistent` otherwise; nothing was spent.
             EngineError: the engine failed, and nothing was spent; or the ledger could not be written, and the message
                 says what was spent.
         """

@@ -261,6 +261,7 @@ class Metadata(Shape, kw_only=True):
     timeline: Range
     queries: list[QueryFacts]
     numbers: Whole
+    raw: Literal[True] | None = None
     notes: list[str]
     strategy: str
     criterion: Literal["rms", "max"]

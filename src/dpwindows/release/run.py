@@ -12,6 +12,7 @@ import pyarrow as pa
 from dpwindows import reading
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
+from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure, require_sampler
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.description import describe
@@ -85,11 +86,34 @@ def run_plan(
             for of, estimate, numbers in zip(asked, drawn, fitted, strict=True)
         ]
         rows = pa.concat_tables(tables)
-        return Release(rows, described | {"numbers": rows.num_rows} | found | paid)
+        left_out = {} if consistent else {"raw": True}
+        return Release(rows, described | {"numbers": rows.num_rows} | left_out | found | paid)
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
-    return release_once(ledger, batch_request(plan, columns), read, draw)
+    outcome = release_once(ledger, batch_request(plan, columns), read, draw)
+    if outcome.stored:
+        _require_as_drawn(outcome.release, consistent=consistent)
+    return outcome
+
+
+def _require_as_drawn(stored: Release, *, consistent: bool) -> None:
+    """Check that a stored release has consistent numbers where they are asked for, and none where they are left out.
+
+    They are made of the noisy numbers, and cost no budget: so they are no part of the request that is paid for, which
+    would pay again for the same estimates. But one release id stands for one set of numbers.
+
+    Raises:
+        InputError: they were decided upon otherwise when its noise was drawn.
+    """
+    if ("raw" in stored.metadata) == consistent:
+        had, way = ("without", "with") if consistent else ("with", "without")
+        raise InputError(
+            f"the same request on the same data was released {had} consistent numbers (release "
+            f"{stored.metadata['release_id']}), and a release has one set of numbers: ask for it {way} --raw (in "
+            f"Python with consistent={not consistent}). "
+            "Nothing was spent"
+        )
 
 
 def draw_estimates(

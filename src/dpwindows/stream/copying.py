@@ -10,23 +10,24 @@ own backup, under a name that it gets when it is whole; then what it no longer n
 ends, the copy is that of this step or the one before, each with its parts.
 
 What is at the place must be an earlier copy of this stream. A later one says that the state was put back, and a copy
-with another token that two copies went on; neither is replaced.
+with another token that two copies went on; neither is replaced. Where there is none, one that is begun is claimed, and
+no items but those of this stream may lie in its folder: of several streams that would begin one, one does.
 """
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from dpwindows.durable import require_private, sync_folder, write_atomically
+from dpwindows.durable import claim, require_private, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import records
 from dpwindows.stream.records import Creation, Position
-from dpwindows.stream.store import StateFile, items_folder, state_error
+from dpwindows.stream.store import StateFile, in_use, items_folder, state_error
 
 
 def copy_state(
@@ -51,16 +52,19 @@ def copy_state(
             "to another disk and go on there, or name another place for the copy with --copy-to"
         )
     try:
-        # Nobody goes on from it meanwhile.
-        with closing(StateFile(target)) if target.exists() else nullcontext() as there:
+        with _held(target) as there:
             behind = there is None or _is_behind(there, creation, position, token_at)
+            if there is None:
+                _require_no_others(position, items_folder(target))
             if behind:
                 _write_parts(state, creation, position, items_folder(target))
             # Names too that another process gave, and did not live to see on disk.
             sync_folder(items_folder(target))
             if behind:
                 write_atomically(target, lambda draft: _back_up(state, Path(draft)), replace=True, private=True)
-                _drop_all_but(position, items_folder(target))
+                # Beside one that is new nothing else lies, and somebody may go on from it at once.
+                if there is not None:
+                    _drop_all_but(position, items_folder(target))
             else:
                 sync_folder(target.parent)
     except OSError as error:
@@ -68,6 +72,32 @@ def copy_state(
             f"the copy {target} cannot be written: {error.strerror or error}. What was closed is stored, and did not "
             "leave: mend that, or name another place with --copy-to, and run the same again"
         ) from None
+
+
+@contextmanager
+def _held(target: Path) -> Iterator[StateFile | None]:
+    """The copy that is there, None for none; meanwhile nobody goes on from it, and no other stream begins one."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(claim(target))
+        except InputError:
+            raise in_use(target) from None
+        except EngineError as error:
+            # Said as of whatever else fails there.
+            raise error.__cause__ or error from None
+        yield held.enter_context(closing(StateFile(target))) if target.exists() else None
+
+
+def _require_no_others(position: Position, folder: Path) -> None:
+    """Check that no items but those of a position lie where its first copy is to be; raises `InputError`."""
+    named = {part.name for part in position.parts}
+    others = [path.name for path in folder.iterdir()] if folder.exists() else []
+    # Drafts of files begin with a dot, and a process that was killed leaves its own.
+    if any(name not in named and not name.startswith(".") for name in others):
+        raise InputError(
+            f"{folder} holds items of another stream, or of another step, beside no copy: put the state that they "
+            "belong to back, or move them away, or name another place with --copy-to"
+        )
 
 
 def _is_behind(there: StateFile, creation: Creation, position: Position, token_at: Callable[[int], str]) -> bool:

@@ -48,13 +48,15 @@ _ITEM_TYPES = {"integer": "BIGINT", "text": "BYTEA"}
 # What the roles and databases of users are set to must not matter.
 _SETTINGS = (
     "synchronous_commit = on",
-    # The bytes of CHAR(n) are those of the client.
-    "client_encoding = 'UTF8'",
     "bytea_output = 'hex'",
     "lock_timeout = '10s'",
     "standard_conforming_strings = on",
 )
-_OURS = re.compile(r"_([0-9]+)_([0-9a-f]+)(_base)?")
+_OWN_FUNCTIONS = (
+    "SELECT set_config('search_path', concat_ws(', ', 'pg_catalog', nullif(current_setting('search_path'), '')), false)"
+)
+_OURS = re.compile(r"_([0-9]+)_([0-9a-f]+)(_b)?")
+_KEY = "dpwindows.key"
 
 
 class DatabaseTables:
@@ -66,7 +68,8 @@ class DatabaseTables:
         self._state, self._settings = state, settings
         self._address, _, names = place.partition("#")
         schema, _, prefix = names.rpartition(".")
-        self._schema, self._prefix = schema or None, f"{prefix}_{stream_id[:8]}"
+        # By default that which the role's own tables go to, once there is a connection.
+        self._schema, self._prefix = schema, f"{prefix}_{stream_id[:8]}"
         self._begun = ExitStack()
         self._used: Connection | None = None
         self._whole: set[Part] = set()
@@ -101,7 +104,11 @@ class DatabaseTables:
             return Handed(None, {})
         given.require_kind(kind)
         item = "item" if kind == "text" else "convert_to(CAST(item AS text), 'UTF8')"
-        hashed = f"encode(sha256(convert_to({given.text_of_row()}, 'UTF8') || {item}), 'hex')"
+        # Bound to the session, so that the key stands in no text that a server shows or logs of a slow query.
+        with self._guarded() as connection:
+            connection.exec_driver_sql(f"SELECT set_config('{_KEY}', %s, false)", (given.key,))
+        row = given.text_of_row(f"current_setting('{_KEY}')")
+        hashed = f"encode(sha256(convert_to({row}, 'UTF8') || {item}), 'hex')"
         # Of the digits one is left out at a time: what has a sign in 64 bits has none then.
         high, low = (
             f"CAST(('x' || substr(hash, {at}, 8))::bit(32)::bigint AS numeric) * 4294967296 + "
@@ -171,7 +178,7 @@ class DatabaseTables:
     # --- The database -------------------------------------------------------------------------------------------------
 
     def _name(self, name: Name) -> str:
-        return f"{self._prefix}_{name.step}_{name.token[:24]}{'_base' * name.base}"
+        return f"{self._prefix}_{name.step}_{name.token[:24]}{'_b' * name.base}"
 
     def _name_of(self, text: str) -> str:
         name = Name.of(text)
@@ -179,11 +186,15 @@ class DatabaseTables:
         return self._name(name)
 
     def _table(self, name: str) -> str:
-        return quote_name(name) if self._schema is None else f"{quote_name(self._schema)}.{quote_name(name)}"
+        return f"{quote_name(self._own_schema())}.{quote_name(name)}"
+
+    def _own_schema(self) -> str:
+        with self._guarded():
+            return self._schema
 
     def _tables(self) -> list[str]:
         """The tables of this stream, parts or not."""
-        schema = "current_schema()" if self._schema is None else quote_text(self._schema)
+        schema = quote_text(self._own_schema())
         return [
             name
             for (name,) in self.ask(
@@ -233,6 +244,14 @@ class DatabaseTables:
             self._used = self._begun.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
             for setting in _SETTINGS:
                 self._used.exec_driver_sql(f"SET {setting}")
+            own = self._used.exec_driver_sql("SELECT current_schema()").scalar()
+            if not self._schema and own is None:
+                raise InputError(
+                    "the role has no schema of its own: name one for the items, postgresql://...#schema.prefix"
+                )
+            self._schema = self._schema or str(own)
+            # Functions are the server's own, whatever the role looks for first; tables are named with their schemas.
+            self._used.exec_driver_sql(_OWN_FUNCTIONS)
         return self._used
 
     @contextmanager

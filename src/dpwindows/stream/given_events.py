@@ -107,13 +107,13 @@ class Given:
         rows = f"SELECT item, step, {total} AS total FROM ({events}) AS events GROUP BY item, step"
         return f"SELECT {item} AS item, {place}, total FROM ({rows}) AS rows_of_steps"
 
-    def text_of_row(self) -> str:
-        """The SQL of the text of a row of `handed` that is hashed, but for its item.
+    def text_of_row(self, key: str) -> str:
+        """The SQL of the text of a row of `handed` that is hashed, but for its item; `key` is that of the key.
 
         Step, total and cell end in a mark that no number holds, so that different rows are different texts.
         """
         cell = "" if self.columns.grouping is None else " || cell || ':'"
-        return f"{quote_text(self.key)} || step || ':' || total || ':'{cell}"
+        return f"{key} || step || ':' || total || ':'{cell}"
 
     def require_kind(self, kind: str) -> None:
         """Check that items are of the kind that they have been of so far.
@@ -204,7 +204,9 @@ def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, 
 def _fingerprints(connection: duckdb.DuckDBPyConnection, given: Given) -> dict[int, str]:
     """The fingerprint of each step that has rows."""
     high, low = (f"CAST(CAST('0x' || substr(hash, {at}, 16) AS UBIGINT) AS HUGEINT)" for at in (1, 17))
-    query = fingerprint_sql("handed", f"sha256({given.text_of_row()} || item)", high, low, "VARCHAR")
+    query = fingerprint_sql(
+        "handed", f"sha256({given.text_of_row(quote_text(given.key))} || item)", high, low, "VARCHAR"
+    )
     return fingerprints_of(connection.execute(query).fetchall())
 
 

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from dpwindows.stream.store import StateFile
 
 _PREFIX = re.compile(r"(?:[a-z_][a-z0-9_]{0,62}\.)?[a-z][a-z0-9_]{0,15}")
+_ELSEWHERE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:/")
+# A host and its port, or of Azure's stores a container and its account; neither there nor after it an @, a ? or a #.
+_PLAIN = re.compile(
+    r"(?:(?:abfss?|wasbs?)://[^/:@?#]+@[^/:@?#]+|[^:]*://[^/:@?#]*(?::[0-9]+)?|[^:]*:(?!//))(?:/[^@?#]*)?"
+)
 _DEFAULT_PREFIX = "dpwindows"
 _WRITTEN = "a folder that Spark writes, such as s3a://bucket/items, or postgresql://user@host/database#prefix"
 
@@ -42,12 +47,12 @@ def place_text(given: str) -> str:
     if database in DIALECTS or re.match(r"(delta|iceberg):", given):
         kind = database or given.partition(":")[0]
         raise InputError(f"items of streams cannot be kept in {kind}: --items-at takes {_WRITTEN}")
-    if re.search(r"//[^/]*@|[?#]", given) and "://" in given:
+    elsewhere = _ELSEWHERE.match(given)
+    if elsewhere and not _PLAIN.fullmatch(given):
         raise InputError(
             "the address of --items-at holds a name, a password or options: leave them out; credentials for files are "
             "in Spark's own configuration"
         )
-    elsewhere = re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:/", given)
     text = given.rstrip("/") if elsewhere else f"file://{Path(given.removeprefix('file:')).resolve()}"
     # Hadoop decodes nothing in an address, and others do: where they differ, items would lie in another folder.
     if not given or re.search(r"[*?\[\]{}\\`%#\s]|[^\x21-\x7e]", text):

@@ -120,6 +120,12 @@ class Shape:
     def step(self, known: str, occurrences: str, step: int, *, once: bool = False) -> str:
         """The rows of the part of a step, from what is known and what occurs; `once`: known items have one row each."""
         keys, depth = ", ".join(self.keys), self.depth
+        # Most of what is known does not occur. An engine can look that up in what occurs, where it would otherwise
+        # have to lay out all that is known for an outer join.
+        known = (
+            f"SELECT * FROM ({known}) AS kept "
+            f"WHERE EXISTS (SELECT 1 FROM ({occurrences}) AS happens WHERE happens.item = kept.item)"
+        )
         occurrences = self._in_own_groups(known, occurrences) if self._one_group else occurrences
         named = ", ".join(f"occurred.{key} AS {key}" for key in self.keys)
         same = " AND ".join(f"known.{key} = occurred.{key}" for key in self.keys)

@@ -100,8 +100,15 @@ class SparkFolder:
             self._read(session, files.listed).createOrReplaceTempView(self.handed)
         item = "item" if kind == "text" else "CAST(CAST(item AS STRING) AS BINARY)"
         high, low = (f"CAST(conv(substr(hash, {at}, 16), 16, 10) AS DECIMAL(20, 0))" for at in (1, 17))
-        hashed = f"sha2(concat(CAST({given.text_of_row()} AS BINARY), {item}), 256)"
-        return Handed(kind, fingerprints_of(self.ask(fingerprint_sql(self.handed, hashed, high, low, "STRING"))))
+        # A row, and not a literal, which plans, the pages of Spark and its logs of events would show.
+        with (
+            self._guarded() as session,
+            view_of(session, session.createDataFrame([(given.key,)], "key STRING")) as key,
+        ):
+            row = given.text_of_row(f"(SELECT c0 FROM {key})")
+            hashed = f"sha2(concat(CAST({row} AS BINARY), {item}), 256)"
+            found = self.ask(fingerprint_sql(self.handed, hashed, high, low, "STRING"))
+        return Handed(kind, fingerprints_of(found))
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:
         """As `Place` says."""

@@ -335,6 +335,20 @@ MUTANTS = [
         f"{COPYING}test_a_state_that_was_put_back_does_not_replace_the_copy[no ledger]",
     ),
     Mutant(
+        "Two copies of a stream begin a copy at one place, and each takes away what the other goes on from.",
+        "stream/copying.py",
+        "            held.enter_context(claim(target))\n",
+        "            pass\n",
+        f"{COPYING}test_of_two_streams_that_begin_a_copy_at_one_place_one_does",
+    ),
+    Mutant(
+        "A ledger whose rows the server hides from a role looks whole to it, with nothing spent.",
+        "ledger/server.py",
+        "        if self.filtered:\n",
+        "        if self.filtered == [place]:\n",
+        "tests/ledger/test_server.py::test_a_ledger_whose_rows_are_hidden_from_a_role_is_refused[entries]",
+    ),
+    Mutant(
         "A copy of a state gets its name before the items that it needs are beside it.",
         "stream/copying.py",
         "            if behind:\n                _write_parts(",

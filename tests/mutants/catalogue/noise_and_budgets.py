@@ -43,8 +43,8 @@ MUTANTS = [
     Mutant(
         "Noise that is drawn for a whole vector costs a little more than is paid for it.",
         "kernel/joint_noise.py",
-        "scaled.upper().ceil()",
-        "scaled.lower().floor()",
+        "-floor_of(-scaled)",
+        "floor_of(scaled)",
         f"{JOINT}test_the_ratio_is_rounded_to_the_private_side",
     ),
     Mutant(

@@ -31,8 +31,8 @@ MUTANTS = [
     Mutant(
         "The bounds of a probability are taken for one number, halfway between them.",
         "kernel/noise.py",
-        "tuple(-_floor(-one) for one in shares)",
-        "tuple(map(_floor, shares))",
+        "tuple(-floor_of(-one) for one in shares)",
+        "tuple(map(floor_of, shares))",
         _TABLES,
     ),
     Mutant(

@@ -24,6 +24,8 @@ _SECRET = re.compile(
 _KNOWN_AS = {"postgres": "postgresql", "clickhousedb": "clickhouse", "clickhousesqla": "clickhouse"}
 # The driver of an address that names none, where SQLAlchemy would take another one or finds none of that name.
 _DRIVERS = {"postgresql": "postgresql+psycopg", "clickhouse": "clickhousedb"}
+# What a role is set to must not matter: queries have characters that other encodings lack.
+_ASKED_FOR = {driver: {"client_encoding": "utf8"} for driver in ("postgresql+psycopg", "postgresql+psycopg2")}
 # What to install for a driver.
 _PACKAGES = {
     "postgresql": "dpwindows[sql]",
@@ -115,7 +117,8 @@ def engine_at(url: URL) -> Engine:
     import sqlalchemy
 
     try:
-        return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
+        asked = _ASKED_FOR.get(url.drivername, {})
+        return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool, connect_args=asked)
     except (ImportError, sqlalchemy.exc.NoSuchModuleError):
         backend, _, driver = url.drivername.partition("+")
         name = _KNOWN_AS.get(backend, backend)

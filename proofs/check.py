@@ -18,15 +18,17 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "proofs"
 # In the order in which they rest on one another.
-THEORIES = ("Sums", "Logs", "Potentials", "Neighbours", "Filters", "Clipping", "Lines", "Checks")
+THEORIES = ("Sums", "Logs", "Potentials", "Neighbours", "Filters", "Clipping", "Lines", "Checks", "Presence")
 THEOREMS = {
     "Potentials": ("potentials_bound_every_walk", "table_bounds_every_path", "cuts_bounded"),
     "Logs": ("recency_counts", "recency_is_the_kth", "counts_from_recency", "counts_from_signed"),
@@ -56,6 +58,7 @@ THEOREMS = {
         "crossed_checked",
         "gaps_checked",
     ),
+    "Presence": ("gram_sound", "runs_bounded", "rolling_presence_checked"),
 }
 CLOSED = "Closed under the global context"
 
@@ -164,6 +167,8 @@ def _theory(one: dict[str, Any], arrays: dict[str, Any], unit: str, steps: int) 
                 f"(seq 0 {int(length) + 1})",
                 f"rolling_event_checked {norm} matrix {steps} {length} bound",
             )
+        case "series", "rolling", "item-add-remove" if thresholds == [1] and norm == "L2_squared":
+            return _presence(arrays["matrix"], steps, int(length), bound)
         case "series", "cumulative", "item-add-remove" if len(thresholds) == 1 and norm:
             lengths, theorem = f"[{steps}%nat]", f"cumulative_presence_checked {norm} matrix {steps} bound"
         case "crossed counters", "any", "item-add-remove" if norm == "L2_squared":
@@ -232,6 +237,108 @@ def gap_potentials(taps: list[int], weights: list[int], offset: int) -> list[int
     return best[::-1]
 
 
+def _presence(matrix: NDArray[np.int64], steps: int, length: int, bound: int) -> str | None:
+    hints = presence_hints(matrix, steps, length)
+    if hints is None:
+        return None
+    return _whole(
+        [
+            f"Definition matrix : list (list Z) := [{'; '.join(_row(row) for row in matrix)}].",
+            f"Definition bound := {bound}.",
+            f"Definition offset := {hints.offset}.",
+            f"Definition price := {hints.price}.",
+            f"Definition lags := {_row(hints.lags)}.",
+            f"Definition charges := {_row(hints.charges)}.",
+            f"Definition table := {_row(hints.table)}.",
+            f"Theorem accepted : presence_within matrix {steps} {length} bound offset price lags charges table = true.",
+            "Proof. vm_cast_no_check (eq_refl true). Qed.",
+            f"Definition certified := rolling_presence_checked matrix {steps} {length} bound offset price lags charges"
+            " table accepted.",
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class PresenceHints:
+    """What `Presence.v` is told of a matrix, and checks: an error here can only have a bound refused.
+
+    Attributes:
+        offset: what is taken off for each two ones.
+        price: for every one.
+        lags: what two ones cost by their distance, with the offset.
+        charges: the most that a gap and a run after it add, by the length of both.
+        table: the most that the first 0, 1, ..., T places cost.
+    """
+
+    offset: int
+    price: int
+    lags: list[int]
+    charges: list[int]
+    table: list[int]
+
+    @property
+    def least(self) -> int:
+        """The least bound that Rocq accepts with these."""
+        return self.table[-1] - (-(self.price**2) // (4 * self.offset))
+
+
+def presence_hints(matrix: NDArray[np.int64], steps: int, length: int) -> PresenceHints | None:
+    """Hints for a matrix of shape (steps, steps); None where products of its columns leave no offset."""
+    exact = matrix.astype(object)
+    products = exact.T @ exact
+    largest = [int(np.diagonal(products, distance).max()) for distance in range(steps)]
+    offset = -max(largest[1:], default=0)
+    if offset <= 0:
+        return None
+    lags = [value + offset for value in largest]
+    alone, parts = _parts(lags, length)
+
+    def dear(price: int) -> float:
+        return float(_potentials(alone.astype(float), parts.astype(float), float(price), length)[1][-1]) + (
+            price**2 / (4 * offset)
+        )
+
+    low, high = 0, lags[0]
+    while high - low > lags[0] // 10_000 + 2:
+        third = (high - low) // 3
+        low, high = (low, high - third) if dear(low + third) < dear(high - third) else (low + third, high)
+    charges, table = _potentials(alone, parts, low, length)
+    return PresenceHints(offset, low, lags, _whole_numbers(charges), _whole_numbers(table))
+
+
+def _parts(lags: list[int], length: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What runs cost by themselves, by length, and gaps with the runs after them, by length of both and of the run."""
+    steps = len(lags)
+    sums = np.array([0, *accumulate(lags)], dtype=object)
+    alone = np.array([0, *accumulate(2 * sums[1:] - lags[0])], dtype=object)
+    parts = np.full((steps + 1, steps + 1), -4 * steps**2 * max(map(abs, lags)), dtype=object)
+    for gap in range(1, steps - length):
+        longest = steps - length - gap
+        links = sums[gap + length + 1 : gap + length + 1 + longest] - sums[gap + 1 : gap + 1 + longest]
+        runs = np.arange(1, longest + 1)
+        parts[gap + runs, runs] = alone[1 : longest + 1] + np.cumsum(2 * links)
+    return alone, parts
+
+
+def _potentials(
+    alone: NDArray[Any], parts: NDArray[Any], price: float, length: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The charges and the table at a price."""
+    steps = len(alone) - 1
+    priced = price * np.arange(steps + 1).astype(alone.dtype)
+    first, later = alone - priced, parts - priced
+    charges = later[:, length:].max(axis=1)
+    table = np.zeros_like(first)
+    for places in range(1, steps + 1):
+        table[places] = table[places - 1]
+        if places >= length:
+            behind = table[length:places][::-1]
+            table[places] = max(table[places], first[places], *(charges[1 : len(behind) + 1] + behind))
+    short = later.max(axis=1)[1 : steps - length + 1] + table[length:steps][::-1]
+    table[-1] = max(table[-1], first.max(), *short)
+    return charges, table
+
+
 def _whole_numbers(values: Iterable[Any]) -> list[int]:
     return [int(value) for value in values]
 
@@ -243,7 +350,7 @@ def _row(values: Iterable[Any]) -> str:
 def _whole(lines: list[str]) -> str:
     head = [
         "From Coq Require Import List ZArith.",
-        "From DPWindows Require Import Lines Checks.",
+        "From DPWindows Require Import Lines Checks Presence.",
         "Import ListNotations.",
     ]
     return "\n".join([*head, "Open Scope Z_scope.", *lines, "Print Assumptions certified."]) + "\n"

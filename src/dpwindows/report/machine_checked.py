@@ -10,7 +10,7 @@ CORES: dict[str, tuple[str, ...]] = {
     "cumulative-filter-event": ("Neighbours.cumulative_counts_change_on_an_interval", "Filters.runs_cost"),
     "rolling-differences": ("Neighbours.rolling_counts_change_on_an_interval", "Checks.rolling_event_checked"),
     "rolling-filter": ("Neighbours.rolling_counts_change_on_an_interval", "Filters.runs_cost"),
-    "rolling-offset-presence": ("Neighbours.few_runs",),
+    "rolling-offset-presence": ("Neighbours.runs_are_long", "Presence.rolling_presence_checked"),
     "rolling-patterns-event": ("Neighbours.rolling_counts_change_on_an_interval",),
     "rolling-patterns-period": ("Potentials.table_bounds_every_path",),
     "rolling-patterns-presence": ("Neighbours.few_runs", "Potentials.table_bounds_every_path"),

@@ -69,7 +69,7 @@ def with_bound(to: int) -> Callable[[Changed, Changed], None]:
 
 CASES = {
     "gaps": (dw.AnyWindow(), dw.ItemAddRemove(), (1,), "windows in gaps", "0/weights"),
-    "crossed": (dw.AnyWindow(), dw.ItemAddRemove(), (1, 3), "crossed counters", "0/taps"),
+    "crossed": (dw.AnyWindow(), dw.ItemAddRemove(), (2, 3), "crossed counters", "0/taps"),
     "presence": (dw.Rolling(7), dw.ItemAddRemove(), (1,), "series", "0/matrix"),
     "event": (dw.Rolling(7), dw.EventLevel(), (1,), "series", "0/matrix"),
     "cumulative": (dw.Cumulative(), dw.ItemAddRemove(), (1,), "series", "0/matrix"),

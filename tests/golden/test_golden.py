@@ -156,6 +156,17 @@ def test_a_stream_shows_what_it_published_and_goes_on(tmp_path: Path) -> None:
     assert third.to_arrow()["last_step"].to_pylist() == [3, 3]
 
 
+@pytest.mark.parametrize("name", ["stream.json", "paid.json"])
+def test_errors_are_those_of_the_integers_that_were_measured(name: str) -> None:
+    """A counter without end, say, is described by a number of bits: another formula would be another counter."""
+    release = dw.Release.load(FIRST / name)
+    for allotment in dw.plan_of(release).allotments:
+        window, (measure,) = allotment.query.window, allotment.query.measures
+        of_window = [row for row in rows_of(release) if row["window"] == window.text]
+        errors = allotment.std_errors(measure)[: len(of_window)]
+        assert [row["std_error"] for row in of_window] == pytest.approx(errors, rel=1e-12)
+
+
 def test_a_ledger_knows_what_was_spent_and_returns_what_it_paid_for(tmp_path: Path) -> None:
     path, was = database("ledger", tmp_path / "ledger.db"), stored("ledger.json")["datasets"]
     assert datasets(str(path)) == ["visits"]

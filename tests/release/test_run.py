@@ -43,3 +43,24 @@ def test_long_stretches_take_no_memory_of_their_own() -> None:
     assert found.get_total_buffer_size() == values.nbytes
     # Short ones would take more for being many.
     assert run._stretches(values, places[::-1]).num_chunks == 1
+
+
+class Panic(BaseException):
+    """What a solver in Rust raises."""
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, MemoryError, Panic])
+def test_what_was_drawn_is_kept_where_numbers_cannot_be_made_to_agree(
+    failure: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a retry would draw anew, and the numbers would decide which draw is kept."""
+
+    def fails(*given: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(run, "consistent_counts", fails)
+    log = pa.table({"item": ["a", "b"], "time": [1, 2]})
+    asked = dw.Plan(dw.Rolling(2), timeline=dw.Timeline(0, 4, step=1), unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+    table = asked.run(log, item="item", time="time").table
+    assert table["estimate"].null_count == 0
+    assert table["consistent"].null_count == table.num_rows == 4

@@ -215,5 +215,5 @@ def _remarks(released: Release, *, raw: bool) -> list[str]:
             "no consistent numbers were made: --max-runs bounds each window and k by itself, so they may disagree"
         ]
     elif not raw and released.table["consistent"].null_count:
-        missing = ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
+        missing = ["no consistent numbers were found: too many sums of shorter windows to look at, or a solver failed"]
     return [*missing, *released.remarks]

@@ -93,7 +93,9 @@ def _rounded_up(scale: float) -> tuple[int, int]:
     bits = 2 * _BITS + max(0, math.frexp(scale)[1]) + min(math.ceil(1.45 / max(scale, 1e-9)), _MOST_BITS)
     with flint.ctx.workprec(bits + _PRECISION):
         scaled = (-1 / ball_of(Fraction(scale))).exp() * flint.arb(2) ** bits
-        return -floor_of(-scaled), bits
+        above = -floor_of(-scaled)
+    # Another thread may have lowered the precision, which is one for all: then once more.
+    return (above, bits) if above < 1 << bits else _rounded_up(scale)
 
 
 @dataclass(frozen=True)

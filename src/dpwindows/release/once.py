@@ -12,8 +12,9 @@ The order of things is what the guarantee rests on:
 stored, because a process or a connection ended in between, 4 goes on with that entry and spends nothing. Its first
 draw, if there was one, was seen by nobody (but for who reads what a server logs: docs/ledger.md). Of several draws for
 one entry the first that is stored is kept, and all return it. *Proof that one charge pays for it:* which draw is kept
-is decided by when processes and connections end, and never by the numbers, on which nothing between drawing and storing
-depends; so what is kept has the law of one draw.
+is decided by when processes and connections end, and never by the numbers: between drawing and storing they are decoded
+and made to agree, and where the latter fails they are stored without (`run._agreed`). So what is kept has the law of
+one draw.
 (How long a draw takes may depend on its noise. Whoever kills by the clock, again and again, is the operator, who has
 the log.)
 

@@ -161,14 +161,21 @@ def _decode(measurement: Measurement, k: int, noisy: NDArray[Any]) -> FloatArray
 
 
 def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:
-    """The consistent numbers beside the estimates drawn; None where the table is too large, and where runs are bounded.
+    """The consistent numbers beside the estimates drawn; None where none are found, and where runs are bounded.
 
-    These are counted for each window length and threshold by itself, so that no two of them need agree.
+    These are counted for each window length and threshold by itself, so that no two of them need agree. What was drawn
+    is kept whatever its numbers are: were a failure of a solver (in Rust, a panic) to end the release, a retry would
+    draw anew, and which draw is kept would depend on them.
     """
     if plan.rule.max_runs is not None:
         return None
     with show_progress("making numbers agree", sum(map(len, drawn)), shown=shown) as progress:
-        return consistent_counts(plan, drawn, progress)
+        try:
+            return consistent_counts(plan, drawn, progress)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            return None
 
 
 def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:

@@ -118,6 +118,13 @@ MUTANTS = [
         f"{LEDGER}test_of_two_draws_for_one_entry_one_is_kept_and_both_return_it",
     ),
     Mutant(
+        "A draw that a solver fails on is thrown away: the retry of a paid request draws anew.",
+        "release/run.py",
+        "        except BaseException:",
+        "        except OverflowError:",
+        "tests/release/test_run.py::test_what_was_drawn_is_kept_where_numbers_cannot_be_made_to_agree[RuntimeError]",
+    ),
+    Mutant(
         "A release is handed out that is not the one the ledger keeps.",
         "release/once.py",
         "release_files.from_bytes(kept)",

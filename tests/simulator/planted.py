@@ -197,11 +197,6 @@ def _copy_before_its_parts() -> None:
     _replace(copying, "_write_parts", write_state_first)
 
 
-def _unsettled_copy() -> None:
-    """What another process copied is relied upon before its name is on disk."""
-    _replace(copying, "sync_folder", lambda path: None)
-
-
 def _ungated_show() -> None:
     """Stored rows leave whatever the mark and the ledger say."""
 
@@ -255,7 +250,6 @@ PLANTED: dict[str, Callable[[], None]] = {
     "late-copy": _late_copy,
     "unsynced-copy": _unsynced_copy,
     "copy-before-its-parts": _copy_before_its_parts,
-    "unsettled-copy": _unsettled_copy,
     "ungated-show": _ungated_show,
     "unstored-release": _unstored_release,
     "lazy-ledger": _lazy_ledger,
@@ -279,10 +273,9 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "forgotten-position": ("commit", 1, "after everything works again"),
     "unrecorded-position": ("copies", 1, "a step that the ledger does not know of"),
     "no-mark": ("backup", 6, "two noises"),
-    "late-copy": ("losses", 10, "after everything works again"),
+    "late-copy": ("losses", 76, "after everything works again"),
     "unsynced-copy": ("losses", 1, "after everything works again"),
-    "copy-before-its-parts": ("losses", 10, "after everything works again"),
-    "unsettled-copy": ("losses", 5917, "after everything works again"),
+    "copy-before-its-parts": ("losses", 74, "after everything works again"),
     "ungated-show": ("copies", 13, "two noises"),
     "unstored-release": ("release", 2, "that is not in the ledger"),
     "lazy-ledger": ("release", 3, "the ledger cannot be read any more"),

@@ -62,7 +62,7 @@ def signed_counts(request: CountRequest) -> pa.Table:
         ) from None
     held = _description(path, read)
     _require_same(path, held, json.loads(json.dumps(made_for(request))))
-    _require_known(path, counts, held)
+    _require_no_others(path, counts, held)
     return counts
 
 
@@ -169,7 +169,7 @@ def _option(name: str, value: Any) -> str:
     return f"with --{name} {text[:200]}".rstrip()
 
 
-def _require_known(path: str, counts: pa.Table, held: Mapping[str, Any]) -> None:
+def _require_no_others(path: str, counts: pa.Table, held: Mapping[str, Any]) -> None:
     """Check that there are no counts but those that the file says it has."""
     series = [series_number(place) for place in range(len(held["window"]))]
     known = [*held["at-least"], *[OCCURRENCES] * held["occurrences"], *[LOST] * held["estimate-loss"], *series]

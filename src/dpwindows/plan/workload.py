@@ -35,8 +35,9 @@ _BYTES_A_DRAW, _BYTES_A_ROW, _BYTES_A_ROW_OF_SERIES, _BYTES_A_SUM = 60, 115, 200
 _MOST_SUMS = 1 << 22
 # Bytes for each of any windows while the nearest table of a log is looked for (`release/consistency/nearest_log.py`).
 _BYTES_A_SOLVED_WINDOW = 1500
-# For how many windows times the longest it is looked for: for each group about a second, for all of them half a minute;
-# and the most windows where that is more than a second, of which a year of days has less.
+# For how many windows times the longest it is looked for: in each group, which takes about a second, and beyond that in
+# all of them, which takes half a minute to three; and the most windows where it is more than a second, of which a year
+# of days has less.
 _WORK_EACH, _WORK, _WINDOWS = 1_500_000, 50_000_000, 67_000
 # So many families are made to agree in such a table where none has any windows.
 _FAMILIES = 2
@@ -140,7 +141,8 @@ def table_length(windows: Sequence[WindowFamily], steps: int, groups: int) -> in
 def is_solved(steps: int, longest: int, groups: int) -> bool:
     """Whether the nearest table of a log is looked for, among those of windows of at most so many steps, in each group.
 
-    All of them take half a minute or so; larger tables are made to agree step by step.
+    Beyond about a second for each, all of them take half a minute to three. Larger tables are made to agree step by
+    step.
     """
     work = steps * longest**2
     windows = count_windows(AnyWindow(longest), steps)

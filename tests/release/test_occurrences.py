@@ -85,7 +85,7 @@ def test_occurrences_over_distinct_items(tmp_path: Path) -> None:
         assert loaded.table.equals(release.table)
         ratio = loaded.ratio(dw.Window(2, 9, occurrences=True), dw.Window(2, 9))
         assert ratio.estimate == pytest.approx(per_item, rel=1e-3)
-        # Six standard errors, for noise is drawn anew in each run; how often an interval holds the truth is tested below.
+        # Six standard errors, for each run draws its noise; how often an interval holds the truth is tested below.
         assert abs(ratio.estimate - per_item) <= 6 * ratio.std_error
         count = loaded.count(2, 9, occurrences=True)
         assert (count.measure, count.k, count.window) == ("occurrences", None, "any")

@@ -112,7 +112,8 @@ def test_anchored_differences_of_any_shape(length: int, every: int, step: int, a
     assert np.allclose(decoder @ matrix_of(found, length), np.eye(length), atol=1e-7)
     for power in (2, 4):
         moment = reader.moment(power)
-        assert moment is not None and np.allclose(moment, (decoder**power).sum(axis=1), rtol=1e-7, atol=0)
+        assert moment is not None
+        assert np.allclose(moment, (decoder**power).sum(axis=1), rtol=1e-7, atol=0)
 
 
 def test_a_long_tree_leaves_the_fourth_moment_open() -> None:

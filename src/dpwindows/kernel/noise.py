@@ -244,7 +244,8 @@ def _words(blocks: Blocks) -> Words | None:
     whose share may reach the end is left out.
     """
     table = _table(blocks, _WORD)
-    count = next((i for i, high in enumerate(table.high, 1) if high > _ALL), len(table.high))
+    # The last share of a table reaches the end: less than 2^-64 lies beyond it.
+    count = next(i for i, high in enumerate(table.high, 1) if high > _ALL)
     if count << blocks.log_length >= 1 << _MOST_BITS:
         return None
     lowered = [[min(max(0, one), _ALL) for one in bound[:count]] for bound in (table.low, table.kept)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 
 def _in_memory(folder: str = "/dev/shm", room: int = 4 << 30) -> str | None:
@@ -19,6 +21,11 @@ IN_MEMORY = _in_memory()
 
 def use_memory() -> None:
     """Have temporary files of this process, and of those that it starts, in memory; unless `TMPDIR` says where."""
-    if IN_MEMORY is not None:
-        os.environ.setdefault("TMPDIR", IN_MEMORY)
-        tempfile.tempdir = None
+    if IN_MEMORY is None or "TMPDIR" in os.environ:
+        return
+    # What processes leave that are killed goes with the folder.
+    folder, process = tempfile.mkdtemp(prefix="dpwindows-tests-", dir=IN_MEMORY), os.getpid()
+    Path(folder).chmod(0o1777)
+    os.environ |= {"TMPDIR": folder, "PYTEST_DEBUG_TEMPROOT": IN_MEMORY}
+    tempfile.tempdir = None
+    atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))

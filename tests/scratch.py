@@ -28,4 +28,10 @@ def use_memory() -> None:
     Path(folder).chmod(0o1777)
     os.environ |= {"TMPDIR": folder, "PYTEST_DEBUG_TEMPROOT": IN_MEMORY}
     tempfile.tempdir = None
-    atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))
+    atexit.register(_remove, folder, process)
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Not at the end of a process that was forked from the one it belongs to."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

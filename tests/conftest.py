@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.scratch import use_memory
 from tests.search import SEARCHING, choose_profile
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ for library in ("OPENBLAS", "MKL", "OMP"):
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 choose_profile()
+use_memory()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,7 +2,7 @@
 
     python -m tests.stream.spark_victim MASTER STATE EVENTS THROUGH
 
-With the master `local-cluster[2,1,512]` the driver and two executors are processes, so that either can be killed. A
+With the master `local-cluster[1,1,512]` the driver and two executors are processes, so that either can be killed. A
 line is written before each part is written (`keeping`), in the midst of it, when a task of it has begun (`writing`),
 after it (`kept`), and when the step is closed (`closed`).
 """
@@ -20,6 +20,7 @@ from typing import Any
 import dpwindows as dw
 from dpwindows.stream.spark_parts import SparkFolder
 from dpwindows.stream.stream import Stream
+from tests.count.engines.servers import IN_A_HURRY, JAVA
 
 
 def tell(what: str) -> None:
@@ -55,8 +56,11 @@ def main() -> None:
 
     SparkFolder.keep = keep_and_tell  # type: ignore[method-assign]
     options = {
+        **IN_A_HURRY,
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": JAVA,
         "spark.driver.host": "127.0.0.1",
+        "spark.executor.extraJavaOptions": JAVA,
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",

@@ -103,7 +103,7 @@ def test_a_driver_that_is_killed_leaves_nothing_that_counts(moment: str, tmp_pat
 def test_a_task_whose_executor_is_killed_is_done_again_and_counts_once(tmp_path: Path) -> None:
     at = InSpark(tmp_path)
     new_stream(tmp_path / "state", plan_of(*PLAN), items_at=at.place, settings=SETTINGS).close()
-    with victim("local-cluster[2,1,512]", tmp_path) as (process, tells):
+    with victim("local-cluster[1,1,512]", tmp_path) as (process, tells):
         assert "keeping" in tells
         one, *_ = executors(process)
         os.kill(one, signal.SIGKILL)

@@ -18,6 +18,8 @@ from pathlib import Path
 import psycopg
 from pyspark.sql import SparkSession
 
+from tests.scratch import IN_MEMORY
+
 _PASSWORD = "correct horse"
 _FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=20"
 # Of a server that keeps what it committed, also when it is stopped at once.
@@ -38,6 +40,8 @@ IN_A_HURRY = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
 }
+# Of a Java that starts fast: classes of the installed libraries are as their makers compiled them.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class PostgreSQL:
 def postgresql(options: str = _FAST) -> Iterator[PostgreSQL]:
     """Start a server in a new folder, and remove both at the end."""
     # Where another user may go, and where the names of sockets are short.
-    home = Path(tempfile.mkdtemp(prefix="dpwindows-postgresql-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="dpwindows-postgresql-", dir=IN_MEMORY or "/tmp"))
     user = _server_user()
     try:
         password = home / "password"
@@ -166,9 +170,7 @@ def spark() -> Iterator[SparkSession]:
     options = {
         "spark.default.parallelism": "2",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Classes of the installed libraries are as their makers compiled them.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions "
-        "-XX:-BytecodeVerificationRemote",
+        "spark.driver.extraJavaOptions": JAVA,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "768m",
         "spark.log.level": "OFF",

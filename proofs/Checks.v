@@ -11,6 +11,10 @@ Definition size (p : norm) (v : Z) : Z := match p with L1 => Z.abs v | L2_square
 
 (** ** A matrix, row by row, and changes on intervals *)
 
+(** A row that is written as numbers of equal entries. *)
+Definition unfolded (row : list (Z * Z)) : list Z :=
+  flat_map (fun entries => repeat (snd entries) (Z.to_nat (fst entries))) row.
+
 Definition dot (row : list Z) (x : nat -> Z) : Z := sum (length row) (fun i => nth i row 0 * x i).
 (** `||M x||_1`, or `||M x||^2`. *)
 Definition moved (p : norm) (matrix : list (list Z)) (x : nat -> Z) : Z :=

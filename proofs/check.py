@@ -329,13 +329,13 @@ def presence_hints(matrices: dict[int, NDArray[np.int64]], steps: int, length: i
     def priced(about: list[LaneHints], exact: type) -> PresenceHints:
         return _potentials(about, alone.astype(exact), parts.astype(exact), length)
 
-    for number in [*range(len(lanes))] * (3 if len(lanes) > 1 else 1):
+    for number in [*range(len(lanes))] * (4 if len(lanes) > 1 else 1):
         low, high = 0, lanes[number].lags[0]
 
         def dear(price: int, number: int = number) -> float:
             return priced([*lanes[:number], replace(lanes[number], price=price), *lanes[number + 1 :]], float).least
 
-        while high - low > lanes[number].lags[0] // 10_000 + 2:
+        while high - low > lanes[number].lags[0] // 10_000_000 + 2:
             third = (high - low) // 3
             low, high = (low, high - third) if dear(low + third) < dear(high - third) else (low + third, high)
         lanes[number] = replace(lanes[number], price=low)

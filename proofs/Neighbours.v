@@ -30,26 +30,6 @@ Proof.
   destruct (counted k x a b), (counted k (added x s) a b); cbn; try lia.
 Qed.
 
-(** A family of yes and no that never comes back has one place where it turns. *)
-Lemma turn : forall (p : nat -> bool) low high, (forall t, low <= t < high -> p (S t) = true -> p t = true) ->
-  exists at_, forall t, low <= t <= high -> (p t = true <-> t < at_).
-Proof.
-  intros p low high. destruct (le_lt_dec low high) as [some|none]; [|exists 0; intros; lia].
-  induction some as [|high some known]; intros falls.
-  - exists (if p low then S low else low). intros t ht. replace t with low by lia. destruct (p low); split; auto; lia.
-  - destruct known as [at_ turns]; [intros; apply falls; auto; lia|].
-    exists (if p (S high) then S (S high) else min at_ (S high)). intros t ht.
-    destruct (p (S high)) eqn:last_.
-    + assert (t = S high \/ t <= high) as [->|before] by lia; [rewrite last_; split; auto; lia|].
-      assert (forall n, n <= high - t -> p (high - n) = true) as all.
-      { induction n; intros.
-        - replace (high - 0) with high by lia. apply falls; auto; lia.
-        - apply falls; try lia. replace (S (high - S n)) with (high - n) by lia. apply IHn. lia. }
-      split; [lia|]. intros _. replace t with (high - (high - t)) by lia. apply all. lia.
-    + assert (t = S high \/ t <= high) as [->|before] by lia; [rewrite last_; split; [discriminate|lia]|].
-      rewrite turns by lia. lia.
-Qed.
-
 (** (c) Any windows: one rectangle, of the starts after the item's last occurrence before the step, and the ends before
     its next one. *)
 Theorem any_windows_change_on_a_rectangle : forall x s steps, 1 <= s ->
@@ -57,15 +37,13 @@ Theorem any_windows_change_on_a_rectangle : forall x s steps, 1 <= s ->
     (changed 1 x s a b = true <-> lo <= a <= s /\ s <= b < hi).
 Proof.
   intros x s steps hs. exists (S (recency 1 x s)).
-  destruct (turn (fun b => negb (counted 1 x s b)) s steps) as [hi turns].
-  { intros t ht. unfold counted. rewrite !negb_true_iff, !Nat.leb_gt.
-    assert (low := occurrences_monotone x s s t (S t)). lia. }
-  exists hi. split; [lia|]. intros a b ha ab hb. unfold changed.
-  rewrite andb_true_iff, negb_true_iff.
+  destruct (rise (fun i => counted 1 x s (s + i)) (S (steps - s))) as (high & _ & turns).
+  { intros i hi. unfold counted. assert (mono := occurrences_monotone x s s (s + i) (s + S i)). lia. }
+  exists (s + high). split; [lia|]. intros a b ha ab hb. unfold changed. rewrite andb_true_iff, negb_true_iff.
   assert (back : a <= s -> (counted 1 x a s = false <-> S (recency 1 x s) <= a)).
-  { intros _. rewrite recency_counts by auto. rewrite Nat.leb_gt. lia. }
-  assert (forth : s <= b -> (counted 1 x s b = false <-> b < hi)).
-  { intros sb. rewrite <- turns by lia. now rewrite negb_true_iff. }
+  { intros _. rewrite recency_counts by auto. lia. }
+  assert (forth : s <= b -> (counted 1 x s b = false <-> b < s + high)).
+  { intros sb. specialize (turns (b - s) ltac:(lia)). replace (s + (b - s)) with b in turns by lia. lia. }
   assert (both : a <= s -> s <= b -> (counted 1 x a b = false <-> counted 1 x a s = false /\ counted 1 x s b = false)).
   { intros as_ sb. unfold counted. rewrite !Nat.leb_gt.
     rewrite (occurrences_split x a s b) by lia.

@@ -371,6 +371,8 @@ Section Checked.
       assert (same : so_far e = so_far d).
       { replace e with (d + gap)%nat by lia. apply quiet. intros. apply zeros. lia. }
       assert (after : ends = true -> on (S t) = false) by (destruct closed; auto; unfold ends; lia).
+      assert (last_ : ends = false -> t = steps) by (unfold ends; lia).
+      assert (t = (e + n)%nat /\ e = (d + gap)%nat) as [t_is e_is] by lia. clearbody n gap ends.
       assert (long : (length_ <= n)%nat \/ ends = false).
       { destruct ends; [|auto]. assert (long := ended_run e t edge ones ltac:(lia) (after eq_refl)). lia. }
       assert (more := tolled_run lanes ends e n proper long edge). replace (e + n)%nat with t in more by lia.
@@ -389,7 +391,7 @@ Section Checked.
         destruct ends eqn:whether.
         * specialize (later_run gap n ltac:(lia) ltac:(lia) ltac:(lia)).
           specialize (cuts (gap + n) t ltac:(lia) within). replace (t - (gap + n))%nat with d in cuts by lia. lia.
-        * specialize (later_cut gap n ltac:(lia) ltac:(lia)). assert (t = steps) as -> by lia.
+        * specialize (later_cut gap n ltac:(lia) ltac:(lia)). assert (t = steps) as -> by auto.
           replace (steps - (gap + n))%nat with d in later_cut by lia. lia.
       + assert (d = O) as -> by (destruct start; congruence). unfold so_far in nothing. rewrite nothing in same.
         assert (up := run_costs x length_ 1 first_lags first_price steps (le_n _) apart 0 0 n e ltac:(lia) ltac:(lia)
@@ -402,7 +404,7 @@ Section Checked.
           replace (S m - 1)%nat with m in cuts by lia. specialize (up_ ltac:(lia)). lia. }
         destruct ends eqn:whether.
         * specialize (first_run n ltac:(lia)). specialize (grows t ltac:(lia)). lia.
-        * specialize (first_cut n ltac:(lia)). assert (t = steps) as -> by lia. lia.
+        * specialize (first_cut n ltac:(lia)). assert (t = steps) as -> by auto. lia.
   Qed.
 End Checked.
 
@@ -460,19 +462,19 @@ Proof.
     - intros part t hp ht. destruct (cut_accepted charges table (steps - t) accepted ltac:(lia)) as [_ cut].
       specialize (cut part ltac:(lia) ltac:(lia)). now replace (steps - (t - part))%nat with (steps - t + part)%nat by lia.
     - intros n hn. rewrite <- top, <- extra, <- alone_ by lia.
-      assert (all := every_nth _ _ _ run_ (n - w)). rewrite !nth_skipn, !skipn_length, rev_length, zip_length, sizes in all.
-      replace (w + (n - w))%nat with n in all by lia. rewrite zip_nth in all by (rewrite ?sizes; lia).
+      assert (exists i, n = (w + i)%nat) as [i ->] by (exists (n - w)%nat; lia). assert (all := every_nth _ _ _ run_ i).
+      rewrite !nth_skipn, !skipn_length, rev_length, zip_length, sizes, zip_nth in all by (rewrite ?sizes; lia).
       specialize (all ltac:(lia) ltac:(lia)). lia.
     - intros n hn. rewrite <- most_is, <- extra, <- alone_, <- zip_nth by (rewrite ?sizes; lia).
       apply Z.leb_le, cut_, nth_In. rewrite zip_length, sizes. lia.
-    - intros gap n hg hn fits. rewrite <- extra, <- gap_nth by lia. specialize (later_ gap ltac:(apply in_seq; lia)). fold (with_gap gap) in later_.
-      apply andb_prop in later_ as [all _]. assert (at_n := every_nth _ _ _ all (n - w)).
+    - intros gap n hg hn fits. rewrite <- extra, <- gap_nth by lia. specialize (later_ gap ltac:(apply in_seq; lia)).
+      fold (with_gap gap) in later_. apply andb_prop in later_ as [all _]. clearbody links with_gap.
+      assert (exists i, n = (w + i)%nat) as [i ->] by (exists (n - w)%nat; lia). assert (at_n := every_nth _ _ _ all i).
       rewrite !nth_skipn, !skipn_length, zip_length, gap_length, sizes in at_n by lia.
-      replace (w + (n - w))%nat with n in at_n by lia. rewrite zip_nth in at_n by (rewrite ?gap_length, ?sizes; lia).
-      unfold charge. replace (pred (gap + n)) with (pred gap + w + (n - w))%nat by lia.
-      specialize (at_n ltac:(lia) ltac:(lia)). lia.
-    - intros gap n hg fits. rewrite <- extra, <- gap_nth by lia. specialize (later_ gap ltac:(apply in_seq; lia)). fold (with_gap gap) in later_.
-      apply andb_prop in later_ as [_ all]. assert (at_n := every_nth _ _ _ all n).
+      rewrite zip_nth in at_n by (rewrite ?gap_length, ?sizes; lia). specialize (at_n ltac:(lia) ltac:(lia)).
+      unfold charge. replace (pred (gap + (w + i))) with (pred gap + w + i)%nat by lia. lia.
+    - intros gap n hg fits. rewrite <- extra, <- gap_nth by lia. specialize (later_ gap ltac:(apply in_seq; lia)).
+      fold (with_gap gap) in later_. apply andb_prop in later_ as [_ all]. clearbody links with_gap. assert (at_n := every_nth _ _ _ all n).
       rewrite !nth_skipn, !skipn_length, zip_length, gap_length, sizes in at_n by lia.
       rewrite zip_nth in at_n by (rewrite ?gap_length, ?sizes; lia).
       replace (steps - (steps - (gap + n)))%nat with (gap + n)%nat by lia.

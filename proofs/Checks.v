@@ -1,6 +1,6 @@
 (** Checkers of the integers that a release applies, each with the theorem that says what its yes means. `make proofs`
     runs them on exported plans. Whoever writes the integers down is not trusted for a bound: it is worked out here. *)
-From Coq Require Import Arith ZArith List Lia Bool.
+From Coq Require Import Arith ZArith List Lia Bool ZifyBool.
 From DPWindows Require Import Sums Logs Neighbours Potentials Filters Lines.
 Import ListNotations.
 Open Scope Z_scope.
@@ -11,55 +11,25 @@ Definition size (p : norm) (v : Z) : Z := match p with L1 => Z.abs v | L2_square
 
 (** ** A matrix, row by row, and changes on intervals *)
 
+(** A row that is written as numbers of equal entries. *)
+Definition unfolded (row : list (Z * Z)) : list Z :=
+  flat_map (fun entries => repeat (snd entries) (Z.to_nat (fst entries))) row.
+
 Definition dot (row : list Z) (x : nat -> Z) : Z := sum (length row) (fun i => nth i row 0 * x i).
 (** `||M x||_1`, or `||M x||^2`. *)
 Definition moved (p : norm) (matrix : list (list Z)) (x : nat -> Z) : Z :=
   fold_right (fun row rest => size p (dot row x) + rest) 0 matrix.
 
-(** For a row the sums of its first 0, 1, ..., T entries. *)
-Fixpoint sums_from (known : Z) (row : list Z) : list Z :=
-  known :: match row with [] => [] | one :: more => sums_from (known + one) more end.
-(** What the row makes of the interval of n places from each place on, cut at the end. *)
-Fixpoint differences (p : norm) (sums later : list Z) (top : Z) : list Z :=
-  match sums with
-  | [] => []
-  | one :: more => size p (hd top later - one) :: differences p more (tl later) top
-  end.
-Fixpoint add_lists (xs ys : list Z) : list Z :=
-  match xs, ys with x :: xs, y :: ys => x + y :: add_lists xs ys | _, _ => [] end.
+(** From the sums of a row: what it makes of the interval of n places from each place on, cut at the end. *)
 Definition row_costs (p : norm) (n : nat) (sums : list Z) : list Z :=
-  differences p sums (skipn n sums) (List.last sums 0).
+  zip (fun later here => size p (later - here)) (skipn n sums ++ repeat (List.last sums 0) n) sums.
 Definition costs (p : norm) (places : nat) (all_sums : list (list Z)) (n : nat) : list Z :=
-  fold_right (fun sums rest => add_lists (row_costs p n sums) rest) (repeat 0 (S places)) all_sums.
+  fold_right (fun sums => zip Z.add (row_costs p n sums)) (repeat 0 (S places)) all_sums.
 
 Definition intervals_within (p : norm) (matrix : list (list Z)) (places : nat) (lengths : list nat) (bound : Z) : bool :=
   forallb (fun row => length row =? places)%nat matrix &&
   let all_sums := map (sums_from 0) matrix in
   forallb (fun n => forallb (fun cost => cost <=? bound) (costs p places all_sums n)) lengths.
-
-Lemma sums_from_length : forall row known, length (sums_from known row) = S (length row).
-Proof. induction row as [|one row more]; intros; cbn; auto. Qed.
-Lemma sums_from_nth : forall row known i, (i <= length row)%nat ->
-  nth i (sums_from known row) 0 = known + sum i (fun j => nth j row 0).
-Proof.
-  induction row as [|one row more]; intros known [|i] hi; cbn [length] in hi; try lia; cbn [sums_from nth];
-    try (cbn [sum]; lia).
-  rewrite more by lia. rewrite (sum_front i). cbn [nth]. lia.
-Qed.
-
-Lemma differences_nth : forall p sums later top i, (i < length sums)%nat ->
-  nth i (differences p sums later top) 0 = size p (nth i later top - nth i sums 0).
-Proof.
-  induction sums as [|one sums known]; intros later top [|i] hi; cbn [length] in hi; try lia; cbn [differences nth].
-  - destruct later; reflexivity.
-  - rewrite known by lia. destruct later as [|l later]; cbn [tl nth]; auto. destruct i; reflexivity.
-Qed.
-Lemma differences_length : forall p sums later top, length (differences p sums later top) = length sums.
-Proof. induction sums; intros; cbn; auto. Qed.
-Lemma add_lists_nth : forall xs ys i, length xs = length ys -> nth i (add_lists xs ys) 0 = nth i xs 0 + nth i ys 0.
-Proof. induction xs as [|x xs known]; intros [|y ys] [|i] same; cbn in *; try lia. apply known. lia. Qed.
-Lemma add_lists_length : forall xs ys, length xs = length ys -> length (add_lists xs ys) = length xs.
-Proof. induction xs as [|x xs known]; intros [|y ys] same; cbn in *; try lia. rewrite known; lia. Qed.
 
 Lemma dot_interval : forall row begin n, (begin <= length row)%nat ->
   dot row (interval begin n) =
@@ -78,14 +48,24 @@ Proof.
   - rewrite cut. now replace (min begin (length row)) with begin by lia.
 Qed.
 
-Lemma nth_skipn_or : forall n xs i top, top = List.last xs 0 -> nth i (skipn n xs) top = nth (min (n + i) (pred (length xs))) xs 0.
+Lemma row_costs_nth : forall p n row i, (i <= length row)%nat ->
+  nth i (row_costs p n (sums_from 0 row)) 0 = size p (dot row (interval i n)).
 Proof.
-  intros n xs i top ->. destruct (le_lt_dec (length xs) (n + i)) as [beyond|within].
-  - rewrite nth_overflow by (rewrite skipn_length; lia). replace (min _ _) with (pred (length xs)) by lia.
-    clear. induction xs as [|x [|y xs] known]; auto.
-  - replace (min _ _) with (n + i)%nat by lia. revert xs within. induction n; intros xs within; cbn [skipn plus].
-    + apply nth_indep. exact within.
-    + destruct xs; cbn in within; [lia|]. cbn [nth]. rewrite <- IHn by lia. apply nth_indep. rewrite skipn_length. lia.
+  intros p n row i within. assert (long := sums_from_length row 0).
+  assert (top : List.last (sums_from 0 row) 0 = nth (length row) (sums_from 0 row) 0).
+  { replace (length row) with (pred (length (sums_from 0 row))) by lia. generalize (sums_from 0 row). clear.
+    induction l as [|x [|y l] known]; auto. }
+  unfold row_costs. rewrite zip_nth by (rewrite ?app_length, ?skipn_length, ?repeat_length; lia). f_equal.
+  assert (sums : forall m, (m <= length row)%nat -> sum m (fun j => nth j row 0) = nth m (sums_from 0 row) 0).
+  { intros. now rewrite sums_from_nth. }
+  rewrite dot_interval, !sums by lia. f_equal.
+  destruct (le_lt_dec (length row) (i + n)) as [beyond|before].
+  - rewrite Nat.min_r, <- top by lia. destruct (Nat.eq_dec (i + n) (length row)) as [same|].
+    + rewrite app_nth1, nth_skipn, top by (rewrite skipn_length; lia). f_equal. lia.
+    + rewrite app_nth2 by (rewrite skipn_length; lia).
+      rewrite nth_indep with (d' := List.last (sums_from 0 row) 0) by (rewrite repeat_length, skipn_length; lia).
+      apply nth_repeat.
+  - rewrite Nat.min_l, app_nth1, nth_skipn by (rewrite ?skipn_length; lia). f_equal. lia.
 Qed.
 
 Theorem intervals_within_sound : forall p matrix places lengths bound,
@@ -97,18 +77,12 @@ Proof.
   rewrite forallb_forall in yes.
   assert (shape : length (costs p places (map (sums_from 0) matrix) n) = S places /\
     nth begin (costs p places (map (sums_from 0) matrix) n) 0 = moved p matrix (interval begin n)).
-  { clear yes among. induction matrix as [|row matrix known].
-    - unfold costs. cbn [map fold_right]. rewrite repeat_length. split; auto. cbn [moved fold_right].
-      generalize (S places). clear. induction begin; intros [|m]; cbn; auto.
-    - cbn [forallb] in whole. apply andb_prop in whole as [fits whole]. apply Nat.eqb_eq in fits.
-      destruct (known whole) as [length_ value]. unfold costs in *. cbn [map fold_right].
-      assert (long : length (row_costs p n (sums_from 0 row)) = S places).
-      { unfold row_costs. now rewrite differences_length, sums_from_length, fits. }
-      rewrite add_lists_length, add_lists_nth by congruence. split; auto.
-      unfold moved in *. cbn [fold_right]. rewrite value. f_equal. unfold row_costs.
-      rewrite differences_nth by (rewrite sums_from_length; lia). f_equal.
-      rewrite nth_skipn_or by reflexivity. rewrite sums_from_length. cbn [pred].
-      rewrite !sums_from_nth by lia. rewrite dot_interval by lia. rewrite (Nat.add_comm n begin). lia. }
+  { clear yes among. unfold costs, moved.
+    induction matrix as [|row matrix known]; cbn [map fold_right forallb] in *; [rewrite repeat_length, nth_repeat; auto|].
+    apply andb_prop in whole as [fits whole]. destruct (known whole) as [long value].
+    assert (length (row_costs p n (sums_from 0 row)) = S places).
+    { unfold row_costs. rewrite zip_length, app_length, skipn_length, repeat_length, sums_from_length. lia. }
+    rewrite zip_length, zip_nth, row_costs_nth, value by lia. lia. }
   destruct shape as [long <-]. apply Z.leb_le, yes, nth_In. lia.
 Qed.
 
@@ -280,6 +254,6 @@ Theorem gaps_checked : forall taps weights offset total bound table,
 Proof.
   intros taps weights offset total bound table yes parts filled each. unfold gaps_within in yes.
   rewrite !andb_true_iff in yes. destruct yes as [[[lc lt] accepted_] yes]. apply Nat.eqb_eq in lc, lt. apply Z.leb_le in yes.
-  assert (worst := cuts_bounded _ parts table accepted_ ltac:(rewrite filled, lt; lia) ltac:(rewrite lc; exact each)).
+  assert (worst := cuts_bounded _ table accepted_ parts O ltac:(cbn [plus]; lia) ltac:(rewrite lc; exact each)).
   destruct table; cbn [hd nth] in *; lia.
 Qed.

@@ -28,23 +28,6 @@ Definition changed_places (p q : nat) (l : line) : nat :=
 (** Neighbours: two histories of one item, equal outside the span. *)
 Definition equal_outside (p q : nat) (x y : history) : Prop := forall t, t < p \/ q < t -> x t = y t.
 
-(** What rises once is a step. *)
-Lemma rise : forall (p : nat -> bool) n, (forall i, S i < n -> p i = true -> p (S i) = true) ->
-  exists begin, begin <= n /\ forall i, i < n -> p i = (begin <=? i).
-Proof.
-  induction n as [|n known]; intros rises; [exists 0; split; intros; lia|].
-  destruct known as (begin & within & is_step); [intros; apply rises; auto; lia|].
-  exists (if p n then min begin n else S n). split; [destruct (p n); lia|]. intros i hi.
-  destruct (p n) eqn:top.
-  - destruct (Nat.eq_dec i n) as [->|]; [rewrite top; symmetry; apply Nat.leb_le; lia|].
-    rewrite is_step by lia. destruct (Nat.leb_spec begin i), (Nat.leb_spec (min begin n) i); auto; lia.
-  - destruct (Nat.eq_dec i n) as [->|]; [rewrite top; symmetry; apply Nat.leb_gt; lia|].
-    transitivity false; [|symmetry; apply Nat.leb_gt; lia].
-    destruct (p i) eqn:earlier; auto. rewrite <- top.
-    rewrite is_step in earlier by lia. apply Nat.leb_le in earlier.
-    destruct n as [|n]; [lia|]. symmetry. apply rises; [lia|]. rewrite is_step by lia. apply Nat.leb_le. lia.
-Qed.
-
 Lemma line_is_a_step : forall k x l, 1 <= k -> proper l ->
   exists begin, begin <= places l /\ forall i, i < places l -> on_line k x l i = (begin <=? i).
 Proof.

@@ -1,5 +1,5 @@
 (** What a log is, what is counted, and recency (`docs/notation.md`; `dpwindows.count`). *)
-From Coq Require Import Arith List Lia Bool ZArith.
+From Coq Require Import Arith List Lia Bool ZArith ZifyBool.
 Import ListNotations.
 
 (** How often one item occurs at each step; step 0 and earlier there are none. *)
@@ -115,4 +115,16 @@ Proof.
   induction t as [|t known]; cbn [signed_up_to].
   - unfold with_recency. induction items as [|x items known]; cbn; auto. destruct a; [lia|]. cbn. exact known.
   - unfold signed. cbn [pred]. lia.
+Qed.
+
+(** What rises once is a step. *)
+Lemma rise : forall (p : nat -> bool) n, (forall i, S i < n -> p i = true -> p (S i) = true) ->
+  exists begin, begin <= n /\ forall i, i < n -> p i = (begin <=? i).
+Proof.
+  induction n as [|n known]; intros rises; [exists 0; split; lia|].
+  destruct known as (begin & within & is_step); [intros; apply rises; auto; lia|].
+  exists (if p n then min begin n else S n). split; [destruct (p n); lia|]. intros i hi.
+  destruct (p n) eqn:top, (Nat.eq_dec i n) as [->|]; try lia; assert (at_i := is_step i ltac:(lia)); [lia|].
+  destruct n as [|n]; [lia|]. assert (at_n := is_step n ltac:(lia)). specialize (rises n ltac:(lia)).
+  destruct (p n); [rewrite rises in top by auto; discriminate|lia].
 Qed.

@@ -1,5 +1,5 @@
 (** What a neighbour changes for k = 1 (`dpwindows.kernel.families.runs`): one occurrence more, and one whole item. *)
-From Coq Require Import Arith List Lia Bool ZArith.
+From Coq Require Import Arith List Lia Bool ZArith ZifyBool.
 From DPWindows Require Import Logs.
 Import ListNotations.
 
@@ -30,26 +30,6 @@ Proof.
   destruct (counted k x a b), (counted k (added x s) a b); cbn; try lia.
 Qed.
 
-(** A family of yes and no that never comes back has one place where it turns. *)
-Lemma turn : forall (p : nat -> bool) low high, (forall t, low <= t < high -> p (S t) = true -> p t = true) ->
-  exists at_, forall t, low <= t <= high -> (p t = true <-> t < at_).
-Proof.
-  intros p low high. destruct (le_lt_dec low high) as [some|none]; [|exists 0; intros; lia].
-  induction some as [|high some known]; intros falls.
-  - exists (if p low then S low else low). intros t ht. replace t with low by lia. destruct (p low); split; auto; lia.
-  - destruct known as [at_ turns]; [intros; apply falls; auto; lia|].
-    exists (if p (S high) then S (S high) else min at_ (S high)). intros t ht.
-    destruct (p (S high)) eqn:last_.
-    + assert (t = S high \/ t <= high) as [->|before] by lia; [rewrite last_; split; auto; lia|].
-      assert (forall n, n <= high - t -> p (high - n) = true) as all.
-      { induction n; intros.
-        - replace (high - 0) with high by lia. apply falls; auto; lia.
-        - apply falls; try lia. replace (S (high - S n)) with (high - n) by lia. apply IHn. lia. }
-      split; [lia|]. intros _. replace t with (high - (high - t)) by lia. apply all. lia.
-    + assert (t = S high \/ t <= high) as [->|before] by lia; [rewrite last_; split; [discriminate|lia]|].
-      rewrite turns by lia. lia.
-Qed.
-
 (** (c) Any windows: one rectangle, of the starts after the item's last occurrence before the step, and the ends before
     its next one. *)
 Theorem any_windows_change_on_a_rectangle : forall x s steps, 1 <= s ->
@@ -57,15 +37,13 @@ Theorem any_windows_change_on_a_rectangle : forall x s steps, 1 <= s ->
     (changed 1 x s a b = true <-> lo <= a <= s /\ s <= b < hi).
 Proof.
   intros x s steps hs. exists (S (recency 1 x s)).
-  destruct (turn (fun b => negb (counted 1 x s b)) s steps) as [hi turns].
-  { intros t ht. unfold counted. rewrite !negb_true_iff, !Nat.leb_gt.
-    assert (low := occurrences_monotone x s s t (S t)). lia. }
-  exists hi. split; [lia|]. intros a b ha ab hb. unfold changed.
-  rewrite andb_true_iff, negb_true_iff.
+  destruct (rise (fun i => counted 1 x s (s + i)) (S (steps - s))) as (high & _ & turns).
+  { intros i hi. unfold counted. assert (mono := occurrences_monotone x s s (s + i) (s + S i)). lia. }
+  exists (s + high). split; [lia|]. intros a b ha ab hb. unfold changed. rewrite andb_true_iff, negb_true_iff.
   assert (back : a <= s -> (counted 1 x a s = false <-> S (recency 1 x s) <= a)).
-  { intros _. rewrite recency_counts by auto. rewrite Nat.leb_gt. lia. }
-  assert (forth : s <= b -> (counted 1 x s b = false <-> b < hi)).
-  { intros sb. rewrite <- turns by lia. now rewrite negb_true_iff. }
+  { intros _. rewrite recency_counts by auto. lia. }
+  assert (forth : s <= b -> (counted 1 x s b = false <-> b < s + high)).
+  { intros sb. specialize (turns (b - s) ltac:(lia)). replace (s + (b - s)) with b in turns by lia. lia. }
   assert (both : a <= s -> s <= b -> (counted 1 x a b = false <-> counted 1 x a s = false /\ counted 1 x s b = false)).
   { intros as_ sb. unfold counted. rewrite !Nat.leb_gt.
     rewrite (occurrences_split x a s b) by lia.
@@ -106,62 +84,94 @@ Proof.
   destruct (Nat.leb_spec lo 1); lia.
 Qed.
 
-(** (d) One whole item's rolling counts. *)
+(** (d) One whole item's rolling counts of at least k. *)
 Section WholeItem.
   Variables (x : history) (length : nat).
   Hypothesis some_steps : 1 <= length.
 
   (** Whether the item is counted in the window that ends at step t; there is none at step 0. *)
-  Definition rolls (t : nat) : bool := counted 1 x (rolling_start length t) t.
-  (** It starts being counted. *)
-  Definition starts (t : nat) : bool := rolls t && negb (rolls (pred t)).
+  Definition rolls (k t : nat) : bool := counted k x (rolling_start length t) t.
+  (** It starts being counted; and how often it does in the first steps. *)
+  Definition starts (k t : nat) : bool := rolls k t && negb (rolls k (pred t)).
+  Fixpoint runs (k steps : nat) : nat :=
+    match steps with O => 0 | S before => runs k before + (if starts k steps then 1 else 0) end.
 
-  Lemma start_occurs : forall t, starts t = true -> 1 <= t /\ 1 <= x t.
+  Lemma rolls_less : forall k j t, j <= k -> rolls k t = true -> rolls j t = true.
+  Proof. unfold rolls, counted. intros. lia. Qed.
+
+  Lemma start_occurs : forall k t, 1 <= k -> starts k t = true -> 1 <= t /\ 1 <= x t.
   Proof.
-    intros [|t]; unfold starts, rolls, counted, rolling_start; cbn [pred].
-    - cbn. discriminate.
-    - rewrite andb_true_iff, negb_true_iff, Nat.leb_le, Nat.leb_gt. intros [now_ before]. split; [lia|].
-      rewrite occurrences_step in now_ by lia.
-      assert (mono := occurrences_monotone x (S (S t - length)) (S (t - length)) t t). lia.
+    intros k [|t] hk; unfold starts, rolls, counted, rolling_start; cbn [pred]; intros start; [cbn in start; lia|].
+    rewrite occurrences_step in start by lia.
+    assert (mono := occurrences_monotone x (S (S t - length)) (S (t - length)) t t). lia.
   Qed.
 
-  (** A run has at least W places, but for one that the horizon cuts: an item that starts being counted at step t is
-      counted at least until step t+W-1. *)
-  Theorem runs_are_long : forall t later, starts t = true -> t <= later < t + length -> rolls later = true.
+  (** For k = 1 a run has at least W places, but for one that the horizon cuts: an item that starts being counted at step
+      t is counted at least until step t+W-1. *)
+  Theorem runs_are_long : forall t later, starts 1 t = true -> t <= later < t + length -> rolls 1 later = true.
   Proof.
-    intros t later start within. apply start_occurs in start as [ht occurs].
-    unfold rolls, counted, rolling_start. apply Nat.leb_le.
+    intros t later start within. apply start_occurs in start as [ht occurs]; [|lia]. unfold rolls, counted, rolling_start.
     assert (mono := occurrences_monotone x t (S (later - length)) t later).
     destruct t as [|t]; [lia|]. rewrite occurrences_step in mono by lia. lia.
   Qed.
 
-  (** Two starts are more than W steps apart. *)
-  Theorem starts_are_apart : forall t later, starts t = true -> starts later = true -> t < later -> t + length < later.
+  (** Something occurs at each start. *)
+  Lemma starts_occur : forall k a b, 1 <= k -> a <= b -> runs k a <= runs k b <= runs k a + occurrences x (S a) b.
   Proof.
-    intros t later start again less. destruct (le_lt_dec later (t + length)) as [near|]; auto.
-    assert (still := runs_are_long t (pred later) start). unfold starts in again.
-    rewrite still in again by lia. now rewrite andb_false_r in again.
+    intros k a b hk ab. induction ab as [|b ab known]; [rewrite occurrences_empty; lia|].
+    cbn [runs]. rewrite occurrences_step by lia. assert (some := start_occurs k (S b) hk).
+    destruct (starts k (S b)); lia.
   Qed.
 
-  Fixpoint runs (steps : nat) : nat :=
-    match steps with O => 0 | S before => runs before + (if starts steps then 1 else 0) end.
-
-  Lemma last_start : forall steps, runs steps = 0 \/
-    exists last, 1 <= last <= steps /\ starts last = true /\ runs steps * S length <= last + length.
+  (** Any W+1 consecutive steps hold at most k starts: where the last of them is, fewer than k occurred since the first. *)
+  Theorem few_starts : forall k a b, 1 <= k -> a <= b <= a + S length -> runs k b <= runs k a + k.
   Proof.
-    induction steps as [|steps known]; cbn [runs]; [auto|].
-    destruct (starts (S steps)) eqn:start.
-    - right. exists (S steps). split; [lia|]. split; auto. destruct known as [none|(last & within & begun & few)].
-      + rewrite none. lia.
-      + assert (apart := starts_are_apart last (S steps) begun start). lia.
-    - rewrite Nat.add_0_r. destruct known as [none|(last & within & begun & few)]; auto.
-      right. exists last. repeat split; auto; lia.
+    intros k a b hk [ab within]. induction ab as [|b ab known]; [lia|]. cbn [runs].
+    assert (before := starts_occur k a b hk ab). destruct (starts k (S b)) eqn:start; [|lia].
+    unfold starts, rolls, counted in start. cbn [pred] in start. unfold rolling_start at 2 in start.
+    assert (mono := occurrences_monotone x (S a) (S (b - length)) b b). lia.
   Qed.
 
-  (** So T steps hold at most ceil(T / (W+1)) runs. *)
-  Theorem few_runs : forall steps, runs steps <= (steps + length) / S length.
+  (** Where nothing is left in the window before, they hold one at most. *)
+  Theorem one_start : forall k a b, 1 <= k -> rolls 1 a = false -> a <= b <= a + S length -> runs k b <= S (runs k a).
   Proof.
-    intros steps. apply Nat.div_le_lower_bound; [lia|].
-    destruct (last_start steps) as [none|(last & within & _ & few)]; [rewrite none|]; lia.
+    intros k a b hk empty [ab within].
+    assert (none : forall c, a <= c <= a + length -> rolls k c = false -> runs k c = runs k a).
+    { intros c [ac near]. induction ac as [|c ac known]; auto. intros no.
+      assert (split := occurrences_split x (S (c - length)) a c).
+      assert (left := occurrences_monotone x (S (c - length)) (S (a - length)) a a).
+      assert (right := occurrences_monotone x (S a) (S (S c - length)) c (S c)).
+      cbn [runs]. unfold starts. rewrite no, known; unfold rolls, counted, rolling_start in *; cbn [andb]; lia. }
+    induction ab as [|b ab known]; [lia|]. cbn [runs]. destruct (starts k (S b)) eqn:start; [|lia].
+    rewrite none; [lia|lia|]. unfold starts in start. cbn [pred] in start. destruct (rolls k b); lia.
+  Qed.
+
+  (** So T steps hold at most k ceil(T / (W+1)) runs. *)
+  Theorem few_runs : forall k chunks a n, 1 <= k -> n <= chunks * S length -> runs k (a + n) <= runs k a + k * chunks.
+  Proof.
+    intros k chunks. induction chunks as [|chunks known]; intros a n hk fits; [replace (a + n) with a; lia|].
+    destruct (le_lt_dec n (S length)); [assert (few := few_starts k a (a + n)); nia|].
+    assert (few := few_starts k a (a + S length)). specialize (known (a + S length) (n - S length) hk ltac:(lia)).
+    replace (a + S length + (n - S length)) with (a + n) in known by lia. nia.
+  Qed.
+
+  (** And n places while it is counted at least once, fewer: of a run that is cut, or that ends after them. *)
+  Definition most_starts (k : nat) (ends : bool) (n : nat) : nat :=
+    1 + k * (pred (if ends then S n - length else n) / S length).
+  Theorem few_starts_in_a_run : forall k ends a n, 1 <= k -> length <= n \/ ends = false ->
+    rolls 1 a = false -> (ends = true -> rolls 1 (S (a + n)) = false) ->
+    runs k (a + n) <= runs k a + most_starts k ends n.
+  Proof.
+    intros k ends a n hk long empty after.
+    assert (cut : forall m, runs k (a + m) <= runs k a + (1 + k * (pred m / S length))).
+    { intros m. assert (whole := Nat.div_mod (pred m) (S length)). assert (rest := Nat.mod_upper_bound (pred m) (S length)).
+      destruct (le_lt_dec m (S length)); [assert (one := one_start k a (a + m)); lia|].
+      assert (one := one_start k a (a + S length)).
+      assert (few := few_runs k (pred m / S length) (a + S length) (m - S length) hk ltac:(lia)).
+      replace (a + S length + (m - S length)) with (a + m) in few; lia. }
+    unfold most_starts. destruct ends; [|apply cut]. specialize (cut (S n - length)). specialize (after eq_refl).
+    assert (quiet := starts_occur k (a + (S n - length)) (a + n) hk ltac:(lia)).
+    unfold rolls, counted, rolling_start in after.
+    assert (mono := occurrences_monotone x (S (a + (S n - length))) (S (S (a + n) - length)) (a + n) (S (a + n))). lia.
   Qed.
 End WholeItem.

@@ -2,7 +2,8 @@
 
     An automaton's states at its places are nodes; a move leads from one node to another and is charged something. Moves
     may skip places. Nothing is assumed of the graph. *)
-From Coq Require Import ZArith List Lia Bool.
+From Coq Require Import ZArith List Lia Bool ZifyBool.
+From DPWindows Require Import Sums.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -64,51 +65,36 @@ Section Cuts.
   Definition charge (part : nat) : Z := nth (pred part) charges 0.
   Definition total (parts : list nat) : Z := fold_right Z.add 0 (map charge parts).
 
-  (** `table` is V for 0, 1, 2, ... steps, last to first: its head is for the most steps. *)
-  Fixpoint pairs_within (charges table : list Z) (most : Z) : bool :=
-    match charges, table with
-    | charge :: charges, value :: table => (charge + value <=? most) && pairs_within charges table most
-    | _, _ => true
-    end.
+  (** `table` is V for the most steps, ..., 2, 1, 0 that are still to be filled. *)
   Fixpoint cuts_accepted (table : list Z) : bool :=
     match table with
     | [] => false
     | [value] => 0 <=? value
-    | value :: rest => pairs_within charges rest value && cuts_accepted rest
+    | value :: rest => every (fun charge left => charge + left <=? value) charges rest && cuts_accepted rest
     end.
 
-  Lemma pairs_within_sound : forall part some table most, pairs_within some table most = true ->
-    (part < length some)%nat -> (part < length table)%nat -> nth part some 0 + nth part table 0 <= most.
+  Lemma cut_accepted : forall table n, cuts_accepted table = true -> (n < length table)%nat ->
+    (S n = length table -> 0 <= nth n table 0) /\ forall part, (1 <= part <= length charges)%nat ->
+    (n + part < length table)%nat -> charge part + nth (n + part) table 0 <= nth n table 0.
   Proof.
-    induction part as [|part known]; intros [|c some] [|v table] most yes enough left;
-      cbn [pairs_within length nth] in *; try lia; apply andb_prop in yes as [first rest].
-    apply known; auto; lia.
+    induction table as [|value [|second rest] known]; intros n yes within; cbn [length] in within; [lia|split|].
+    - intros _. destruct n; [|lia]. cbn in *. lia.
+    - cbn [length]. lia.
+    - cbn [cuts_accepted] in yes. apply andb_prop in yes as [pairs yes]. destruct n as [|n].
+      + split; [discriminate|]. intros [|part] fits less; [lia|]. cbn [length plus] in less.
+        assert (one := every_nth _ _ _ pairs part ltac:(lia) ltac:(cbn [length]; lia)). unfold charge. cbn [plus pred].
+        change (nth (S part) (value :: second :: rest) 0) with (nth part (second :: rest) 0). cbn [nth] in *. lia.
+      + specialize (known n yes ltac:(cbn [length]; lia)) as [last_ more].
+        split; [intros same; apply last_; cbn in *; lia|intros part fits less; apply more; auto; cbn in *; lia].
   Qed.
 
-  Lemma cuts_accepted_nth : forall table less, cuts_accepted table = true -> (less < length table)%nat ->
-    cuts_accepted (skipn less table) = true.
+  Theorem cuts_bounded : forall table, cuts_accepted table = true ->
+    forall parts n, S (n + whole parts) = length table ->
+    Forall (fun part => (1 <= part <= length charges)%nat) parts -> total parts <= nth n table 0.
   Proof.
-    induction table as [|value table known]; intros [|less] yes within; cbn in *; try lia; auto.
-    destruct table as [|second table]; cbn in within; [lia|]. apply andb_prop in yes as [_ yes]. apply known; cbn in *; auto; lia.
-  Qed.
-
-  Theorem cuts_bounded : forall parts table, cuts_accepted table = true -> S (whole parts) = length table ->
-    Forall (fun part => (1 <= part <= length charges)%nat) parts -> total parts <= nth O table 0.
-  Proof.
-    induction parts as [|part parts known]; intros table yes filled each.
-    - destruct table as [|value [|second rest]]; cbn in *; try discriminate. now apply Z.leb_le.
-    - inversion each as [|? ? fits others]; subst. destruct part as [|part]; [lia|].
-      unfold whole in *. cbn [fold_right] in filled.
-      destruct table as [|value table]; cbn [length] in filled; [lia|].
-      assert (later : total parts <= nth O (skipn part table) 0).
-      { apply known; auto.
-        - apply (cuts_accepted_nth (value :: table) (S part)); auto. cbn [length]. lia.
-        - rewrite skipn_length. lia. }
-      assert (pair : charge (S part) + nth part table 0 <= value).
-      { unfold charge. cbn [pred]. apply pairs_within_sound; try lia. destruct table; cbn [length] in filled; [lia|].
-        cbn [cuts_accepted] in yes. now apply andb_prop in yes as [yes _]. }
-      assert (same : nth part table 0 = nth O (skipn part table) 0).
-      { clear. revert table. induction part; intros [|v table]; cbn; auto. }
-      unfold total in *. cbn [map fold_right nth] in *. lia.
+    intros table yes. induction parts as [|part parts known]; intros n filled each; unfold whole, total in *;
+      cbn [map fold_right] in *; destruct (cut_accepted table n yes ltac:(lia)) as [last_ cut]; [apply last_; lia|].
+    inversion each as [|? ? fits others]; subst. specialize (known (n + part)%nat ltac:(lia) others).
+    specialize (cut part fits ltac:(lia)). lia.
   Qed.
 End Cuts.

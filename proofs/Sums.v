@@ -1,5 +1,6 @@
-(** Finite sums of whole numbers. *)
-From Coq Require Import Arith ZArith Lia.
+(** Finite sums and lists of whole numbers. *)
+From Coq Require Import Arith ZArith List Lia.
+Import ListNotations.
 Open Scope Z_scope.
 
 Fixpoint sum (n : nat) (f : nat -> Z) : Z := match n with O => 0 | S m => sum m f + f m end.
@@ -38,3 +39,35 @@ Lemma sum_front : forall n f, sum (S n) f = f O + sum n (fun i => f (S i)).
 Proof. induction n; intros; [cbn; lia|]. change (sum (S (S n)) f) with (sum (S n) f + f (S n)). rewrite IHn. cbn. lia. Qed.
 Lemma square_nonneg : forall a, 0 <= a ^ 2.
 Proof. intros. nia. Qed.
+
+(** Two lists entry by entry, as far as both go. *)
+Fixpoint zip (op : Z -> Z -> Z) (xs ys : list Z) : list Z :=
+  match xs, ys with x :: xs, y :: ys => op x y :: zip op xs ys | _, _ => [] end.
+Fixpoint every (holds : Z -> Z -> bool) (xs ys : list Z) : bool :=
+  match xs, ys with x :: xs, y :: ys => (holds x y && every holds xs ys)%bool | _, _ => true end.
+Lemma zip_length : forall op xs ys, length (zip op xs ys) = min (length xs) (length ys).
+Proof. induction xs as [|x xs known]; intros [|y ys]; cbn; auto. Qed.
+Lemma zip_nth : forall op xs ys i, (i < length xs)%nat -> (i < length ys)%nat ->
+  nth i (zip op xs ys) 0 = op (nth i xs 0) (nth i ys 0).
+Proof. induction xs as [|x xs known]; intros [|y ys] [|i] hx hy; cbn in *; try lia. apply known; lia. Qed.
+Lemma every_nth : forall holds xs ys, every holds xs ys = true -> forall i, (i < length xs)%nat -> (i < length ys)%nat ->
+  holds (nth i xs 0) (nth i ys 0) = true.
+Proof.
+  induction xs as [|x xs known]; intros [|y ys] yes [|i] hx hy; cbn in *; try lia; apply andb_prop in yes as []; auto.
+  apply known; auto; lia.
+Qed.
+Lemma nth_skipn : forall (A : Type) n (xs : list A) i d, nth i (skipn n xs) d = nth (n + i) xs d.
+Proof. intros A. induction n; intros [|x xs] i d; cbn; auto. now destruct i. Qed.
+
+(** The sums of the first 0, 1, ... entries. *)
+Fixpoint sums_from (known : Z) (row : list Z) : list Z :=
+  known :: match row with [] => [] | one :: more => sums_from (known + one) more end.
+Lemma sums_from_length : forall row known, length (sums_from known row) = S (length row).
+Proof. induction row as [|one row more]; intros; cbn; auto. Qed.
+Lemma sums_from_nth : forall row known i, (i <= length row)%nat ->
+  nth i (sums_from known row) 0 = known + sum i (fun j => nth j row 0).
+Proof.
+  induction row as [|one row more]; intros known [|i] hi; cbn [length] in hi; try lia; cbn [sums_from nth];
+    try (cbn [sum]; lia).
+  rewrite more by lia. rewrite (sum_front i). cbn [nth]. lia.
+Qed.

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,10 @@ THEOREMS = {
         "cumulative_counts_change_on_an_interval",
         "rolling_counts_change_on_an_interval",
         "runs_are_long",
-        "starts_are_apart",
+        "few_starts",
+        "one_start",
         "few_runs",
+        "few_starts_in_a_run",
     ),
     "Filters": (
         "difference_of_steps_costs",
@@ -58,7 +60,7 @@ THEOREMS = {
         "crossed_checked",
         "gaps_checked",
     ),
-    "Presence": ("gram_sound", "runs_bounded", "rolling_presence_checked"),
+    "Presence": ("gram_sound", "tolls_cover", "runs_bounded", "rolling_presence_checked"),
 }
 CLOSED = "Closed under the global context"
 
@@ -131,9 +133,11 @@ def compile_core(folder: Path) -> int:
         shutil.copy(HERE / f"{name}.v", folder)
         coqc(folder, name)
     theorems = [f"{theory}.{theorem}" for theory, several in THEOREMS.items() for theorem in several]
-    lines = [f"From DPWindows Require {' '.join(THEORIES)}.", *(f"Print Assumptions {one}." for one in theorems)]
+    # One after another each would be looked through again for what it shares with the others.
+    together = f"Definition together := ({', '.join('@' + one for one in theorems)})."
+    lines = [f"From DPWindows Require {' '.join(THEORIES)}.", together, "Print Assumptions together."]
     (folder / "Assumptions.v").write_text("\n".join(lines) + "\n")
-    require_no_axioms(coqc(folder, "Assumptions"), len(theorems))
+    require_no_axioms(coqc(folder, "Assumptions"), 1)
     return len(theorems)
 
 
@@ -168,7 +172,9 @@ def _theory(one: dict[str, Any], arrays: dict[str, Any], unit: str, steps: int) 
                 f"rolling_event_checked {norm} matrix {steps} {length} bound",
             )
         case "series", "rolling", "item-add-remove" if thresholds == [1] and norm == "L2_squared":
-            return _presence(arrays["matrix"], steps, int(length), bound)
+            return _presence({1: arrays["matrix"]}, steps, int(length), bound)
+        case "series by threshold", "rolling", "item-add-remove" if thresholds[0] == 1 and norm == "L2_squared":
+            return _presence({k: arrays[f"matrix_{k}"] for k in thresholds}, steps, int(length), bound)
         case "series", "cumulative", "item-add-remove" if len(thresholds) == 1 and norm:
             lengths, theorem = f"[{steps}%nat]", f"cumulative_presence_checked {norm} matrix {steps} bound"
         case "crossed counters", "any", "item-add-remove" if norm == "L2_squared":
@@ -178,7 +184,7 @@ def _theory(one: dict[str, Any], arrays: dict[str, Any], unit: str, steps: int) 
         case _:
             return None
     lines = [
-        f"Definition matrix : list (list Z) := [{'; '.join(_row(row) for row in arrays['matrix'])}].",
+        f"Definition matrix := {_rows(arrays['matrix'])}.",
         f"Definition bound := {bound}.",
         f"Theorem accepted : intervals_within {norm} matrix {steps} {lengths} bound = true.",
         "Proof. vm_cast_no_check (eq_refl true). Qed.",
@@ -237,81 +243,113 @@ def gap_potentials(taps: list[int], weights: list[int], offset: int) -> list[int
     return best[::-1]
 
 
-def _presence(matrix: NDArray[np.int64], steps: int, length: int, bound: int) -> str | None:
-    hints = presence_hints(matrix, steps, length)
+def _presence(matrices: dict[int, NDArray[np.int64]], steps: int, length: int, bound: int) -> str | None:
+    hints = presence_hints(matrices, steps, length)
     if hints is None:
         return None
+    lanes = [
+        f"Definition lane_{number} := {{| threshold := {one.threshold}; matrix := {_rows(matrices[one.threshold])};"
+        f" offset := {one.offset}; price := {one.price}; spare := {one.spare}; toll := {one.toll};"
+        f" diagonal := {one.lags[0]}; lags := {_row(one.lags[1:])} |}}."
+        for number, one in enumerate(hints.lanes)
+    ]
+    others = "; ".join(f"lane_{number}" for number in range(1, len(lanes)))
+    said = f"{steps} {length} bound lane_0 [{others}] charges table"
     return _whole(
         [
-            f"Definition matrix : list (list Z) := [{'; '.join(_row(row) for row in matrix)}].",
+            *lanes,
             f"Definition bound := {bound}.",
-            f"Definition offset := {hints.offset}.",
-            f"Definition price := {hints.price}.",
-            f"Definition lags := {_row(hints.lags)}.",
             f"Definition charges := {_row(hints.charges)}.",
             f"Definition table := {_row(hints.table)}.",
-            f"Theorem accepted : presence_within matrix {steps} {length} bound offset price lags charges table = true.",
+            f"Theorem accepted : presence_within {said} = true.",
             "Proof. vm_cast_no_check (eq_refl true). Qed.",
-            f"Definition certified := rolling_presence_checked matrix {steps} {length} bound offset price lags charges"
-            " table accepted.",
+            f"Definition certified := rolling_presence_checked {said} accepted.",
         ]
     )
 
 
 @dataclass(frozen=True)
-class PresenceHints:
-    """What `Presence.v` is told of a matrix, and checks: an error here can only have a bound refused.
+class LaneHints:
+    """What `Presence.v` is told of one threshold's matrix, and checks.
 
     Attributes:
+        threshold: k.
         offset: what is taken off for each two ones.
         price: for every one.
+        toll: what no run costs more than; the threshold 1 needs none.
         lags: what two ones cost by their distance, with the offset.
-        charges: the most that a gap and a run after it add, by the length of both.
-        table: the most that the first 0, 1, ..., T places cost.
     """
 
+    threshold: int
     offset: int
     price: int
+    toll: int
     lags: list[int]
+
+    @property
+    def spare(self) -> int:
+        """The most that any number of ones pays for less than the offset takes off."""
+        return -(-(self.price**2) // (4 * self.offset))
+
+
+@dataclass(frozen=True)
+class PresenceHints:
+    """What `Presence.v` is told of an item's rolling counts, and checks: an error can only have a bound refused.
+
+    Attributes:
+        lanes: of every threshold, 1 first.
+        charges: the most that a gap and a run after it add, by the length of both: 1, 2, ..., T.
+        table: the most that the first T, ..., 1, 0 places cost.
+    """
+
+    lanes: list[LaneHints]
     charges: list[int]
     table: list[int]
 
     @property
     def least(self) -> int:
         """The least bound that Rocq accepts with these."""
-        return self.table[-1] - (-(self.price**2) // (4 * self.offset))
+        return self.table[0] + sum(one.spare for one in self.lanes)
 
 
-def presence_hints(matrix: NDArray[np.int64], steps: int, length: int) -> PresenceHints | None:
-    """Hints for a matrix of shape (steps, steps); None where products of its columns leave no offset."""
-    exact = matrix.astype(object)
-    products = exact.T @ exact
-    largest = [int(np.diagonal(products, distance).max()) for distance in range(steps)]
-    offset = -max(largest[1:], default=0)
-    if offset <= 0:
-        return None
-    lags = [value + offset for value in largest]
-    alone, parts = _parts(lags, length)
+def presence_hints(matrices: dict[int, NDArray[np.int64]], steps: int, length: int) -> PresenceHints | None:
+    """Hints for a matrix of shape (steps, steps) for each threshold; None where products leave no offset.
 
-    def dear(price: int) -> float:
-        return float(_potentials(alone.astype(float), parts.astype(float), float(price), length)[1][-1]) + (
-            price**2 / (4 * offset)
-        )
+    The prices are searched for one after another: each is best while the others stay.
+    """
+    lanes = []
+    for k, matrix in matrices.items():
+        exact = matrix.astype(object)
+        products = exact.T @ exact
+        largest = [int(np.diagonal(products, distance).max()) for distance in range(steps)]
+        offset = -max(largest[1:], default=0)
+        if offset <= 0:
+            return None
+        lanes.append(LaneHints(k, offset, largest[0] // 5, 0, [value + offset for value in largest]))
+    alone, parts = _parts(lanes[0].lags, length)
 
-    low, high = 0, lags[0]
-    while high - low > lags[0] // 10_000 + 2:
-        third = (high - low) // 3
-        low, high = (low, high - third) if dear(low + third) < dear(high - third) else (low + third, high)
-    charges, table = _potentials(alone, parts, low, length)
-    return PresenceHints(offset, low, lags, _whole_numbers(charges), _whole_numbers(table))
+    def priced(about: list[LaneHints], exact: type) -> PresenceHints:
+        return _potentials(about, alone.astype(exact), parts.astype(exact), length)
+
+    for number in [*range(len(lanes))] * (4 if len(lanes) > 1 else 1):
+        low, high = 0, lanes[number].lags[0]
+
+        def dear(price: int, number: int = number) -> float:
+            return priced([*lanes[:number], replace(lanes[number], price=price), *lanes[number + 1 :]], float).least
+
+        while high - low > lanes[number].lags[0] // 10_000_000 + 2:
+            third = (high - low) // 3
+            low, high = (low, high - third) if dear(low + third) < dear(high - third) else (low + third, high)
+        lanes[number] = replace(lanes[number], price=low)
+    return priced(lanes, object)
 
 
 def _parts(lags: list[int], length: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """What runs cost by themselves, by length, and gaps with the runs after them, by length of both and of the run."""
     steps = len(lags)
     sums = np.array([0, *accumulate(lags)], dtype=object)
-    alone = np.array([0, *accumulate(2 * sums[1:] - lags[0])], dtype=object)
     parts = np.full((steps + 1, steps + 1), -4 * steps**2 * max(map(abs, lags)), dtype=object)
+    alone = np.array(_norms(lags, 0), dtype=object)
     for gap in range(1, steps - length):
         longest = steps - length - gap
         links = sums[gap + length + 1 : gap + length + 1 + longest] - sums[gap + 1 : gap + 1 + longest]
@@ -320,23 +358,34 @@ def _parts(lags: list[int], length: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return alone, parts
 
 
-def _potentials(
-    alone: NDArray[Any], parts: NDArray[Any], price: float, length: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The charges and the table at a price."""
+def _norms(lags: list[int], price: int) -> list[int]:
+    """What runs of 0, 1, ... places cost by themselves, less the price of their ones."""
+    return [0, *accumulate(accumulate([lags[0] - price, *(2 * lag for lag in lags[1:])]))]
+
+
+def _potentials(about: list[LaneHints], alone: NDArray[Any], parts: NDArray[Any], length: int) -> PresenceHints:
+    """The charges and the table at the prices of all thresholds, and their tolls."""
     steps = len(alone) - 1
-    priced = price * np.arange(steps + 1).astype(alone.dtype)
-    first, later = alone - priced, parts - priced
-    charges = later[:, length:].max(axis=1)
-    table = np.zeros_like(first)
-    for places in range(1, steps + 1):
-        table[places] = table[places - 1]
-        if places >= length:
-            behind = table[length:places][::-1]
-            table[places] = max(table[places], first[places], *(charges[1 : len(behind) + 1] + behind))
-    short = later.max(axis=1)[1 : steps - length + 1] + table[length:steps][::-1]
-    table[-1] = max(table[-1], first.max(), *short)
-    return charges, table
+    places = np.arange(steps + 1)
+    first, *others = about
+    lanes = [first, *(replace(one, toll=max(_norms(one.lags, one.price))) for one in others)]
+    cut, ended = (
+        sum(one.toll * (1 + one.threshold * (later // (length + 1))).astype(alone.dtype) for one in lanes)
+        for later in (np.maximum(places - 1, 0), np.maximum(places - length, 0))
+    )
+    priced = first.price * places.astype(alone.dtype)
+    inner, last = alone - priced + ended, alone - priced + cut
+    charges = (parts - priced + ended)[:, length:].max(axis=1)
+    charges[1] = 0
+    table = np.zeros_like(inner)
+    for place in range(1, steps + 1):
+        table[place] = table[place - 1]
+        if place >= length:
+            behind = table[length:place][::-1]
+            table[place] = max(table[place], inner[place], *(charges[1 : len(behind) + 1] + behind))
+    short = (parts - priced + cut).max(axis=1)[1 : steps - length + 1] + table[length:steps][::-1]
+    table[-1] = max(table[-1], last.max(), *short)
+    return PresenceHints(lanes, _whole_numbers(charges[1:]), _whole_numbers(table[::-1]))
 
 
 def _whole_numbers(values: Iterable[Any]) -> list[int]:
@@ -344,7 +393,23 @@ def _whole_numbers(values: Iterable[Any]) -> list[int]:
 
 
 def _row(values: Iterable[Any]) -> str:
-    return "[" + "; ".join(f"({value})" if value < 0 else str(value) for value in _whole_numbers(values)) + "]"
+    return "[" + "; ".join(map(_number, _whole_numbers(values))) + "]"
+
+
+def _rows(matrix: NDArray[Any]) -> str:
+    """A matrix whose rows are told by how often each entry stands there one after another."""
+    rows = []
+    for row in matrix:
+        begins = np.array([0, *np.flatnonzero(row[1:] != row[:-1]) + 1])
+        counts = np.diff(begins, append=len(row))
+        rows.append(
+            "; ".join(f"({count}, {_number(int(row[begin]))})" for begin, count in zip(begins, counts, strict=True))
+        )
+    return f"map unfolded [{'; '.join(f'[{row}]' for row in rows)}]"
+
+
+def _number(value: int) -> str:
+    return f"({value})" if value < 0 else str(value)
 
 
 def _whole(lines: list[str]) -> str:

@@ -169,11 +169,7 @@ class Asked(AskedCounts):
 
 
 def build_plan(timeline: Any, asked: Asked) -> Plan:
-    """The plan that the options of a command ask for.
-
-    Raises:
-        InputError: what is asked is not legal.
-    """
+    """The plan that the options of a command ask for; raises `InputError` if what is asked is not legal."""
     from dpwindows.plan.plan import Plan
 
     budget = asked.budget()

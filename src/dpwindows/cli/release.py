@@ -108,15 +108,7 @@ def release(
         _look_first(log, replace(columns, grouping=planned.grouping), timeline)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claim_output(output, force=force):
-        outcome = run_plan(
-            planned,
-            source,
-            columns,
-            table=table,
-            settings=settings,
-            ledger=ledger,
-            consistent=not raw,
-        )
+        outcome = run_plan(planned, source, columns, table=table, settings=settings, ledger=ledger, consistent=not raw)
         released = outcome.release
         # A release that was stored errs as it was measured, whatever would be chosen today.
         shown = plan_of(released) if outcome.stored else planned

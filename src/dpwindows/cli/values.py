@@ -101,10 +101,7 @@ class AskedCounts:
 
         rule = CountingRule(self.distinct_steps, self.max_occurrences, self.max_runs)
         groups = grouping(
-            groups_asked(self.by, self.values),
-            group_of=self.group_of,
-            max_groups=self.max_groups,
-            totals=self.totals,
+            groups_asked(self.by, self.values), group_of=self.group_of, max_groups=self.max_groups, totals=self.totals
         )
         if groups is not None:
             require_one_bound(rule)
@@ -140,18 +137,8 @@ class Asked(AskedCounts):
         from dpwindows.ask.privacy import parse_unit
 
         plain = (
-            *(
-                "strategy",
-                "criterion",
-                "noise",
-                "singleton",
-                "confidence",
-                "max_draws",
-                "group_of",
-                "max_groups",
-                "totals",
-            ),
-            *("distinct_steps", "max_occurrences", "max_runs", "estimate_loss"),
+            *("strategy", "criterion", "noise", "singleton", "confidence", "max_draws", "group_of", "max_groups"),
+            *("totals", "distinct_steps", "max_occurrences", "max_runs", "estimate_loss"),
         )
         return {
             "queries": self.queries(),

@@ -85,13 +85,7 @@ def _stream_steps(connection: Connection, path: Place, dataset: str, secret: byt
 
 
 def record(
-    connection: Connection,
-    path: Place,
-    dataset: str,
-    request: Request,
-    *,
-    state: str | None,
-    fingerprint: str | None,
+    connection: Connection, path: Place, dataset: str, request: Request, *, state: str | None, fingerprint: str | None
 ) -> int:
     """Write an entry, and its number and seal into the dataset; returns the number."""
     _, secret, count, last_seal = _dataset_row(connection, path, dataset)

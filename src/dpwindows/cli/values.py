@@ -76,14 +76,9 @@ class AskedCounts:
         """The queries asked for; raises `InputError` if one is not legal."""
         from dpwindows.plan.plan_file import queries_of
 
-        asked = {
-            "window": self.windows,
-            "at-least": self.at_least,
-            "exactly": self.exactly,
-            "histogram": self.histograms,
-        }
-        listed = {name: list(value) for name, value in asked.items()}
-        return queries_in_file() or queries_of(listed | {"occurrences": self.occurrences})
+        asked: dict[str, Any] = {"window": [*self.windows], "at-least": [*self.at_least], "exactly": [*self.exactly]}
+        asked |= {"histogram": [*self.histograms], "occurrences": self.occurrences}
+        return queries_in_file() or queries_of(asked)
 
     def wanted(self, timeline: Timeline) -> tuple[Wanted, Grouping | None]:
         """What is counted for them over a range, and in which groups.

@@ -1,7 +1,5 @@
 """For whom and how much: units and budgets, and what is refused."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Time ranges, their steps, and the map from a time to its step."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """ClickHouse, and Spark as users have it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

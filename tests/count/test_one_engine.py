@@ -1,7 +1,5 @@
 """The engine that tests share is the engine of these tests alone."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Bad input through the command line: exit 2, one helpful message, nothing written, no budget spent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

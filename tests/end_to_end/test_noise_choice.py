@@ -1,7 +1,5 @@
 """`--noise`: who draws the noise, what says so afterwards, and what becomes of it where OpenDP is not installed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

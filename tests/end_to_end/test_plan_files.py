@@ -1,7 +1,5 @@
 """`plan --save` and `--plan`: one file holds what was asked, and options on the line win."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -3,8 +3,6 @@
 The noise is too small to change a rounded count, so that what was read is seen in what was released.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Adaptive composition: exact sums, the proved conversion, and an adversary that chooses after seeing answers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Filters that mix series read back, against the inverse of the whole matrix that they stand for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

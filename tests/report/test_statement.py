@@ -1,7 +1,5 @@
 """A statement answers every question from the metadata, and leaves open what only its reader knows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

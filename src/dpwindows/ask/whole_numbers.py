@@ -1,7 +1,5 @@
 """Whole numbers in texts and options, and the largest that is accepted."""
 
-from __future__ import annotations
-
 from typing import TypeGuard
 
 from dpwindows.errors import InputError

@@ -1,7 +1,5 @@
 """The form that audits of behaviour give what they found."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 

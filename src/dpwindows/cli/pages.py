@@ -1,7 +1,5 @@
 """`dpwindows report` and `dpwindows demo`: what a release looks like."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

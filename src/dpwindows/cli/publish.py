@@ -1,7 +1,5 @@
 """`dpwindows publish`: a release as tables where dashboards look."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

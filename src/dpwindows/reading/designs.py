@@ -1,7 +1,5 @@
 """Readers of series over time, and of steps that were grouped: estimates of all windows in canonical order."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

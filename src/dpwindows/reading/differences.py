@@ -1,7 +1,5 @@
 """The reader of anchored differences: weighted least squares, in floating point."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """What the engines for SQL databases share: addresses and passwords."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """BigQuery. Written from its documentation, and never run here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """DataFusion; its types are called as Arrow calls them."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """DuckDB, and what is read by it: files, data frames, SQLite."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import ClassVar
 

@@ -17,8 +17,6 @@ the order of PARTITION BY item ORDER BY step, which is all that the specificatio
 are thus never taken for one: the query fails, and the specification is run instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import duckdb

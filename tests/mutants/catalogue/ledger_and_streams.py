@@ -176,8 +176,8 @@ MUTANTS = [
     Mutant(
         "The ledger records whatever is asked, beyond its total too.",
         "ledger/ledger.py",
-        "            book.require_room(request)\n            number = record(",
-        "            number = record(",
+        "            book.require_room(request)\n            number = rows.record(",
+        "            number = rows.record(",
         f"{LEDGER}test_a_refusal_names_total_spent_asked_and_left",
     ),
     Mutant(

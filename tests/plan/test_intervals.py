@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 import dpwindows as dw
 from dpwindows import reading
@@ -284,6 +284,20 @@ def test_one_laplace_and_the_gaussian_are_exact(confidence: float) -> None:
     assert factor(0.0, confidence) == pytest.approx(float(special.ndtri((1 + confidence) / 2)), rel=1e-11)
     # A Laplace variable of scale b has variance 2 b^2 and |Z| exponential.
     assert factor(3.0, confidence) == pytest.approx(-np.log(1 - confidence) / np.sqrt(2), rel=1e-11)
+
+
+def tail_given_variance(law: Any, x: float) -> float:
+    """P(|Z| > x) of Z that is Gaussian given its variance, by adaptive quadrature over the variance's law."""
+    return float(law.expect(lambda v: special.erfc(x / np.sqrt(2 * v)), epsrel=1e-7, epsabs=0, limit=500))
+
+
+@pytest.mark.parametrize("beyond", [0.3, 1e-3, 1e-6, 1e-9])
+def test_the_wider_of_two_laws_as_far_out_as_is_asked(beyond: float) -> None:
+    for share in (1 / 24, 5 / 24, 1 / 2, 23 / 24):
+        x = factor(3 * share**2, 1 - beyond)
+        equal, beside = stats.gamma(share**-2, scale=share**2), stats.expon(1 - share, share)
+        widest = max(tail_given_variance(equal, x), tail_given_variance(beside, x))
+        assert widest == pytest.approx(beyond, rel=1e-5)
 
 
 def test_wider_for_more_confidence() -> None:

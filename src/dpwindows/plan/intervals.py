@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -35,6 +35,8 @@ from dpwindows.reading.noise_moments import noise_variance, radius_shape, radius
 
 # Excess kurtoses at which quantiles are worked out; those of few weights change fastest near 0.
 _GRID = 3.0 * np.linspace(0.0, 1.0, 25) ** 2
+# Where laws of variance 1 are inverted: between minus and plus half of this, in so many cells.
+_PERIOD, _CELLS = 64.0, 2**15
 # Scales of joint noise below which its radii are summed over; above, their law is that of a gamma variable.
 _SUMMED = 4.0
 # How near to that of one number a kurtosis is, for rounding; and what rounding may add to a sum of weights that are no
@@ -144,8 +146,8 @@ def _radii(noise: Noise) -> tuple[FloatArray, FloatArray]:
     shape = radius_shape(noise.law, noise.size)
     known = radius_weights(noise.law, noise.scale, noise.size) if noise.scale < _SUMMED else None
     if known is None:
-        nodes, weights = _quadrature()
-        return scipy.special.gammaincinv(shape, nodes) / math.sqrt(shape * (shape + 1)), weights
+        nodes, weights = scipy.special.roots_legendre(128)
+        return scipy.special.gammaincinv(shape, (nodes + 1) / 2) / math.sqrt(shape * (shape + 1)), weights / 2
     lengths, weights = known[0] + (0.5 if noise.law == CUBE else 1.0), known[1]
     return lengths / math.sqrt(float(weights @ lengths**2)), weights
 
@@ -172,17 +174,16 @@ def _furthest(confidence: float) -> float:
 @lru_cache(maxsize=256)
 def _laplace_factors(confidence: float) -> FloatArray:
     """The half width, in standard errors, of sums of Laplace noise of each kurtosis of the grid."""
-    nodes, weights = _quadrature()
-    one = np.sqrt(_GRID[1:, None] / 3)
-    shape = 3 / _GRID[1:, None]
-    # Variances of the Gaussian that such a sum is: m equal variables, or one beside a constant.
-    variances = np.stack([scipy.special.gammaincinv(shape, nodes) / shape, 1 - one - one * np.log1p(-nodes)])
-    low, high = np.zeros(variances.shape[:2]), np.full(variances.shape[:2], _furthest(confidence))
-    for _ in range(60):
-        middle = (low + high) / 2
-        inside = scipy.special.erf(middle[..., None] / np.sqrt(2 * variances)) @ weights >= confidence
-        low, high = np.where(inside, low, middle), np.where(inside, middle, high)
-    bounds = high.max(axis=0)
+    share = np.sqrt(_GRID[1:, None] / 3)
+    square = (2 * math.pi / _PERIOD * np.arange(_CELLS // 2 + 1)) ** 2
+    # Characteristic functions of m equal variables, and of one beside a Gaussian, where each has the variance 1.
+    equal = (1 + square * share**2 / 2) ** -(share**-2)
+    beside = np.exp((share - 1) * square / 2) / (1 + share * square / 2)
+    # Probabilities of cells, and of the intervals around 0 that end with a cell.
+    cells = np.fft.irfft(np.stack([equal, beside]) * np.sinc(np.arange(_CELLS // 2 + 1) / _CELLS), _CELLS)
+    inside = 2 * cells[..., : _CELLS // 2].cumsum(axis=-1) - cells[..., :1]
+    ends = _PERIOD / _CELLS * (np.arange(_CELLS // 2) + 0.5)
+    bounds = np.max([[np.interp(confidence, one, ends) for one in law] for law in inside], axis=0)
     # One variable alone has a formula.
     return np.array([_two_sided(confidence), *bounds[:-1], -np.log1p(-confidence) / math.sqrt(2)])
 
@@ -191,10 +192,3 @@ def _two_sided(confidence: float) -> float:
     """The half width of an interval under the standard normal law."""
     # scipy.special would take longer to load than most commands.
     return -NormalDist().inv_cdf((1 - confidence) / 2)
-
-
-@cache
-def _quadrature() -> tuple[FloatArray, FloatArray]:
-    """Gauss-Legendre nodes and weights on (0, 1)."""
-    nodes, weights = scipy.special.roots_legendre(128)
-    return (nodes + 1) / 2, weights / 2

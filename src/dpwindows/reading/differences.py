@@ -1,10 +1,12 @@
 """The reader of anchored differences: weighted least squares, in floating point."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.integer_maps import Memory
@@ -43,13 +45,41 @@ class AnchoredReader(SeriesReader):
         return np.asarray(scipy.linalg.solveh_banded(self._normal_matrix, right))
 
     def variance(self) -> FloatArray:
-        """The diagonal of `(M'M)^-1`, by the two-sided elimination of a tridiagonal matrix."""
-        diagonal, beside = self._normal_matrix[1], self._normal_matrix[0, 1:]
-        if self.length == 1:  # has no neighbour, which LAPACK insists on
-            return np.asarray(1.0 / diagonal)
-        forward, _, _ = scipy.linalg.lapack.dpttrf(diagonal, beside)
-        backward = scipy.linalg.lapack.dpttrf(diagonal[::-1], beside)[0][::-1]
-        return np.asarray(1.0 / (forward + backward - diagonal), dtype=np.float64)
+        return self.moment(2)
+
+    def fourth_moment(self) -> FloatArray:
+        return self.moment(4)
+
+    def moment(self, power: int) -> FloatArray:
+        """Averages, by precision, an estimate from what is up to a position with one from what comes after it."""
+        anchors = np.arange(1, self.length + 1)[self.map.anchors(self.length)]
+        variance, until = _one_way(self.map, 0.0, anchors, self.length, power)
+        # From the end, where nothing is known, to one step beyond each position, and that step.
+        behind, after = _one_way(self.map, math.inf, self.length + 1 - anchors[::-1], self.length, power)
+        behind = np.append(behind[-2::-1], math.inf) + 1 / self.map.step_weight**2
+        after = np.append(after[-2::-1], 0.0) + 1 / self.map.step_weight**power
+        share = variance / (variance + behind)
+        return np.asarray((1 - share) ** power * until + share**power * after)
+
+
+def _one_way(
+    differences: AnchoredDifferences, variance: float, anchors: NDArray[np.int64], length: int, power: int
+) -> tuple[FloatArray, FloatArray]:
+    """The variance and the sum of powers of weights of estimates at positions 1..length, from what is up to each.
+
+    The estimate at position 0 has a variance and no weights. Each step adds its difference; at an anchor, the estimate
+    is averaged with the anchor by precision. So both grow linearly from anchor to anchor.
+    """
+    step, anchor = 1 / differences.step_weight, 1 / differences.anchor_weight
+    variances, sums = [variance], [0.0]
+    for gap in np.diff(anchors, prepend=0).tolist():
+        share = 1 / (1 + anchor**2 / (variances[-1] + gap * step**2))
+        variances.append(share * anchor**2)
+        sums.append((1 - share) ** power * (sums[-1] + gap * step**power) + (share * anchor) ** power)
+    positions = np.arange(1, length + 1)
+    last = np.searchsorted(anchors, positions, side="right")
+    since = positions - np.append(0, anchors)[last]
+    return np.array(variances)[last] + since * step**2, np.array(sums)[last] + since * step**power
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Weeks, months, quarters and years of a time zone, against one walk over its days with the standard library."""
 
+from __future__ import annotations
+
 import re
 from datetime import datetime, timedelta
 from itertools import pairwise

@@ -1,5 +1,7 @@
 """Groups as they are asked for: codes, shares, and what is refused."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

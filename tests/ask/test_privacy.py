@@ -1,5 +1,7 @@
 """For whom and how much: units and budgets, and what is refused."""
 
+from __future__ import annotations
+
 import math
 import sys
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """What is asked: value types, their texts and their refusals."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """Time ranges, their steps, and the map from a time to its step."""
 
+from __future__ import annotations
+
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo

@@ -1,5 +1,7 @@
 """Plans that audits are tried on, and wrong ways to draw noise that they must find."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

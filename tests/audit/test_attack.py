@@ -1,5 +1,7 @@
 """The attack: it finds the truth on short horizons, and bounds that are a little too small on long ones."""
 
+from __future__ import annotations
+
 import itertools
 from dataclasses import replace
 from typing import Any

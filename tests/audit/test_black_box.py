@@ -4,6 +4,8 @@ Bounds fail with probability below 1e-6 by construction (`error`). How likely an
 the share asked for here is stated where it is asked.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

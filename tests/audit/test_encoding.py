@@ -1,5 +1,7 @@
 """The audit of what is measured on large logs: it finds what changes with the data, and nothing in what does not."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Callable
 from typing import Any

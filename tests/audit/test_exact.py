@@ -1,5 +1,7 @@
 """The exact audit: that it finds the truth, proves what holds, and flags what does not."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Iterator

@@ -1,5 +1,7 @@
 """Audits of plans with groups: every neighbour, changes of group among them, and the bugs that groups invite."""
 
+from __future__ import annotations
+
 import itertools
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,7 @@
 """The lower bound on what joint noise gives away against its true loss, summed over outcomes."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from fractions import Fraction

@@ -1,5 +1,7 @@
 """The audit of the noise: it finds noise that is not as stated, and next to never fault with noise that is."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import re

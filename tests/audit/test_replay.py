@@ -1,5 +1,7 @@
 """Record and replay: neighbours under one noise differ in nothing else; planted differences are found."""
 
+from __future__ import annotations
+
 import re
 import threading
 from collections.abc import Callable, Iterator

@@ -1,5 +1,7 @@
 """ClickHouse, and Spark as users have it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,5 +1,7 @@
 """One DuckDB engine for many small readings: most of the time of a small one goes into making its engine."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 

@@ -1,5 +1,7 @@
 """Window counts as sums over signed counts, in pure arithmetic."""
 
+from __future__ import annotations
+
 import random
 from collections import defaultdict
 

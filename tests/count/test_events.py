@@ -1,5 +1,7 @@
 """Every kind of source, column type and time zone, and what is said when a source will not do."""
 
+from __future__ import annotations
+
 import gzip
 import subprocess
 import sys

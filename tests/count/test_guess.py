@@ -1,5 +1,7 @@
 """Guesses of columns and formats: right where the log decides them, and a question where it does not."""
 
+from __future__ import annotations
+
 import csv
 import json
 import random

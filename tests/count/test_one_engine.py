@@ -1,5 +1,7 @@
 """The engine that tests share is the engine of these tests alone."""
 
+from __future__ import annotations
+
 import re
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """Signed counts of every log pass, and what no log can have is refused."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping
 from itertools import combinations, product

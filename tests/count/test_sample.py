@@ -1,5 +1,7 @@
 """What the first rows of a log suggest: never more than they say."""
 
+from __future__ import annotations
+
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """The real log that end-to-end tests run on."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

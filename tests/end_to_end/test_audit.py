@@ -1,5 +1,7 @@
 """`dpwindows audit` the way a reviewer runs it."""
 
+from __future__ import annotations
+
 import json
 from typing import Any
 

@@ -1,5 +1,7 @@
 """`dpwindows check`: what an operator is told of a log before anything is asked of it."""
 
+from __future__ import annotations
+
 import json
 import shlex
 from collections.abc import Callable

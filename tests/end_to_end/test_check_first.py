@@ -1,5 +1,7 @@
 """`release --check-first`: a look at the log before anything is spent, and a question if something looks wrong."""
 
+from __future__ import annotations
+
 import json
 import os
 import pty

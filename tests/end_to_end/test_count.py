@@ -1,5 +1,7 @@
 """`dpwindows count`: what an analyst asks of a release, number by number."""
 
+from __future__ import annotations
+
 import json
 import math
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Rules of counting on the command line: planned, released, streamed and audited, or refused with nothing spent."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """The last resort through the command line: the query is printed, run by hand, and its result released."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """`plan --expect`: errors relative to a typical count, and budgets that promise little."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

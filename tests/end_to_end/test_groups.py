@@ -1,5 +1,7 @@
 """Groups through the command line: right where noise vanishes, as noisy as promised, refused before any is spent."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from pathlib import Path

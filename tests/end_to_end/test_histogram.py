@@ -1,5 +1,7 @@
 """Frequency histograms: how many items were seen once, twice, ... in each window, at every unit and window family."""
 
+from __future__ import annotations
+
 import random
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Bad input through the command line: exit 2, one helpful message, nothing written, no budget spent."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import duckdb

@@ -1,5 +1,7 @@
 """Noise for all counts at once from the command line: planned, released, compared and audited."""
 
+from __future__ import annotations
+
 import json
 import math
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Tables of lakes through the command line: looked at, released and streamed in a state that is shown."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

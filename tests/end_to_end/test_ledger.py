@@ -1,5 +1,7 @@
 """The ledger through the command line: created, spent from, shown, and honest when it refuses."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from pathlib import Path

@@ -1,5 +1,7 @@
 """`--noise`: who draws the noise, what says so afterwards, and what becomes of it where OpenDP is not installed."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Occurrences on the command line: planned, released, asked about and shown, or refused with nothing spent."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

@@ -4,6 +4,8 @@ Each attack reads one row in two ways, so that it counts in two releases of whic
 having nothing to do with it. The noise of what is counted here is too small to change a rounded count.
 """
 
+from __future__ import annotations
+
 import inspect
 import json
 from dataclasses import fields

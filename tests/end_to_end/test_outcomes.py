@@ -1,5 +1,7 @@
 """How the command line ends: names of any letters, absurd numbers, Ctrl-C, screens and pipes, too much work."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal

@@ -1,5 +1,7 @@
 """What a command writes is never what it reads, is written by one process, and is refused before anything is spent."""
 
+from __future__ import annotations
+
 import json
 import shlex
 import sqlite3

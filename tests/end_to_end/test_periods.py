@@ -1,5 +1,7 @@
 """Weeks, months and so many steps from the command line: released, charted, audited, paid for, and in streams."""
 
+from __future__ import annotations
+
 import json
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,5 +1,7 @@
 """`plan --save` and `--plan`: one file holds what was asked, and options on the line win."""
 
+from __future__ import annotations
+
 import json
 import tomllib
 from pathlib import Path

@@ -1,5 +1,7 @@
 """`plan --release` and `audit --release`: what was published, by the integers that it carries."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

@@ -3,6 +3,8 @@
 The noise is too small to change a rounded count, so that what was read is seen in what was released.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,5 +1,7 @@
 """Releases of a real log through the command line: exact where noise vanishes, and as promised where it does not."""
 
+from __future__ import annotations
+
 import json
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The benchmark of scale runs, and does not take a wrong count for a fast one."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import subprocess

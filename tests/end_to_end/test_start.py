@@ -1,5 +1,7 @@
 """Commands begin at once: libraries that take long to load are loaded by what needs them alone."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """A service that runs a stream from the command line, and a year of real flights, day by day."""
 
+from __future__ import annotations
+
 import cProfile
 import json
 import sqlite3

@@ -1,5 +1,7 @@
 """The terminal: results first, `--quiet` and `--json` on every command, no colour codes in pipes, completion."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil

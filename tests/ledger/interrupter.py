@@ -5,6 +5,8 @@ before the server is asked, as soon as it is asked, or when it has answered and 
 the line.
 """
 
+from __future__ import annotations
+
 import socket
 import threading
 from collections.abc import Callable, Iterator

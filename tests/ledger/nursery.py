@@ -5,6 +5,8 @@ with what each of them said. A job says what to `do`, and when its process is ki
 or `before` or `after` which of the things that it asks of a server.
 """
 
+from __future__ import annotations
+
 import gc
 import importlib
 import itertools

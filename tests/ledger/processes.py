@@ -1,5 +1,7 @@
 """What runs jobs in processes that use one ledger at once (`tests.ledger.nursery`)."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """Ledgers for tests, the requests that they spend for, and edits that no ledger makes."""
 
+from __future__ import annotations
+
 import sqlite3
 from contextlib import closing
 from dataclasses import fields

@@ -1,5 +1,7 @@
 """A dataset's page: what it shows, and what later releases must share with its first."""
 
+from __future__ import annotations
+
 import math
 import sys
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Adaptive composition: exact sums, the proved conversion, and an adversary that chooses after seeing answers."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,5 +1,7 @@
 """A journal that an interrupted write left beside a ledger undoes that write, and never what was spent since."""
 
+from __future__ import annotations
+
 import io
 import os
 import shutil

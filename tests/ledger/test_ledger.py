@@ -1,5 +1,7 @@
 """The ledger: what it admits, on disk, and for batch releases; `test_stateful` has it in the hands of processes."""
 
+from __future__ import annotations
+
 import json
 import os
 import random

@@ -1,5 +1,7 @@
 """Where a release counts: against brute force over instants, over spans, and over the events of a real calendar."""
 
+from __future__ import annotations
+
 from datetime import datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise, product

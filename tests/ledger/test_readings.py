@@ -3,6 +3,8 @@
 A new field of what a count is asked with fails the first test until somebody says where it belongs.
 """
 
+from __future__ import annotations
+
 from dataclasses import fields, replace
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What a ledger refuses to make or to keep, in one message, with nothing changed."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What a ledger keeps of a request: pinned, since a key that changed would have what was paid for paid again."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """The records of a ledger file: what is read of them, and what is said of those that are not there."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

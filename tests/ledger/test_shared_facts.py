@@ -1,5 +1,7 @@
 """What all releases of a dataset must share, so that what is protected of the log is one and the same thing."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

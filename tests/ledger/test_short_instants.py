@@ -1,5 +1,7 @@
 """Pieces of time in a ledger, as its screen and its refusals say them; what is recorded and charged is not touched."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

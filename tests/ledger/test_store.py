@@ -1,5 +1,7 @@
 """The file of a ledger: who may change it, and what is said of text in it that is none."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Readers of maps: the left inverse of what is measured, with the variance that they announce."""
 
+from __future__ import annotations
+
 from typing import cast
 
 import numpy as np

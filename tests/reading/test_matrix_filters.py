@@ -1,5 +1,7 @@
 """Filters that mix series read back, against the inverse of the whole matrix that they stand for."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Windows measured with those inside them: decoding and errors against least squares written out, and real noise."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Pages in the Chromium of this machine, headless and without a network."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

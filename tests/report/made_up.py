@@ -1,5 +1,7 @@
 """Made-up releases of every awkward shape, and a reader of pages."""
 
+from __future__ import annotations
+
 import base64
 import datetime as dt
 import gzip

@@ -1,5 +1,7 @@
 """Charts for a notebook, the preview for the terminal and words for times, over made-up releases."""
 
+from __future__ import annotations
+
 import re
 from itertools import pairwise
 from pathlib import Path

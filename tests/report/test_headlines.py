@@ -1,5 +1,7 @@
 """Headlines hold with the certainty they state, the selected one included."""
 
+from __future__ import annotations
+
 import html
 import math
 from functools import cache

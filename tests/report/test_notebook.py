@@ -1,5 +1,7 @@
 """What a notebook shows of plans, ledgers and streams: small, and drawn without a word on the console."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,5 +1,7 @@
 """What a page holds is what was released, to the digits shown."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

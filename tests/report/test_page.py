@@ -1,5 +1,7 @@
 """The page over made-up releases of every awkward shape: it says what it must, and nothing gets out of its place."""
 
+from __future__ import annotations
+
 import json
 import re
 from typing import Any

@@ -1,5 +1,7 @@
 """The page as people use it: by mouse, touch and keys, in Chromium; every number is the one that was released."""
 
+from __future__ import annotations
+
 import csv
 import io
 import re

@@ -1,5 +1,7 @@
 """The planner's page says what `plan` says, at every stop of its sliders; and everyone can use it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The registry's entry: its fields are those of the registry's schema, and it says what the release says."""
 
+from __future__ import annotations
+
 import datetime as dt
 import json
 import re

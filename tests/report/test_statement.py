@@ -1,5 +1,7 @@
 """A statement answers every question from the metadata, and leaves open what only its reader knows."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pyarrow as pa

@@ -4,6 +4,8 @@ A rule is part of what is asked. Counting enforces it for any data (`dpwindows.c
 counts may rest on it (`dpwindows.kernel.families.counted_by_rule`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -5,6 +5,8 @@ would take it for something else. Whatever a version of dpwindows wrote, all lat
 in words. `docs/stability.md` says which changes need a new number, and `tests/golden` holds files of each format.
 """
 
+from __future__ import annotations
+
 import re
 
 from dpwindows.errors import InputError

@@ -5,6 +5,8 @@ number, its code, from 0 on. First come the combinations of values of all column
 last column varies fastest. If totals are asked for, those over some of the columns follow, and last the total over all.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

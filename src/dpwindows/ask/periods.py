@@ -1,5 +1,7 @@
 """The periods of tumbling and to-date windows among the steps of a range."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Shapes of plain values from files: each is declared once, as a typed struct, and checked by one function."""
 
+from __future__ import annotations
+
 import json
 import re
 from typing import Annotated, Any, TypeVar

@@ -1,5 +1,7 @@
 """Whole numbers in texts and options, and the largest that is accepted."""
 
+from __future__ import annotations
+
 from typing import TypeGuard
 
 from dpwindows.errors import InputError

@@ -1,5 +1,7 @@
 """The windows of a family in their one canonical order, and the protocol that exact answers follow."""
 
+from __future__ import annotations
+
 from typing import Any, Protocol
 
 import numpy as np

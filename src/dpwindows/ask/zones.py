@@ -5,6 +5,8 @@ clock of the zone. An ambiguous local time (clocks went back) is its first occur
 happened (clocks went forward) is read with the offset from before the change: Python's rule for `fold=0`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -7,6 +7,8 @@ looks for neighbours beyond a bound for as long as it is given. `docs/audit.md` 
 them can.
 """
 
+from __future__ import annotations
+
 from dpwindows.audit.attack import Attack, Attacked, attack_bounds
 from dpwindows.audit.black_box import BlackBoxAudit, audit_black_box
 from dpwindows.audit.encoding import EncodingAudit, audit_encoding

@@ -1,5 +1,7 @@
 """Histories as rules of counting and of groups leave them: written from the definition, apart from the engines."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

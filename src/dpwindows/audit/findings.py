@@ -1,5 +1,7 @@
 """The form that audits of behaviour give what they found."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 

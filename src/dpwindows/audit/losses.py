@@ -22,6 +22,8 @@ A measurement adds independent discrete noise to integers, and the neighbour mov
   lower one; with one scale they are integers over b, and on the grid 1/b both ends are the same.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -22,6 +22,8 @@ one at hand or worse. The bounds hold for every number of draws and every scale,
   mean norm is t to the stated one, Chernoff's bound for the mean norm of m vectors is `e^{-m KL}`, to either side.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -5,6 +5,8 @@ moved; a stretch shifted by a step; another place for the change. With heat it a
 less of them the cooler it is. It finds pairs of neighbours, never a bound.
 """
 
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Callable, Sequence

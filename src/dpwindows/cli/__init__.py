@@ -5,6 +5,8 @@ message on standard error (`outcome`). Nothing here knows more than how to read 
 done by the library.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Reads `--by` and `--values` as columns with public lists of values, and `--group` as one group of a release."""
 
+from __future__ import annotations
+
 import errno
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """`dpwindows report` and `dpwindows demo`: what a release looks like."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import click

@@ -1,5 +1,7 @@
 """`dpwindows publish`: a release as tables where dashboards look."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import click

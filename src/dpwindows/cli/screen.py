@@ -3,6 +3,8 @@
 Results go to standard output; what is said about them goes to standard error, and with `--quiet` nowhere.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar

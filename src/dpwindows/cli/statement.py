@@ -1,5 +1,7 @@
 """`dpwindows statement`: what a release or a stream promises, for the file of a privacy officer."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

@@ -8,6 +8,8 @@ counts are its changes, `delta(s, a) = h_s[a] - h_{s-1}[a]`, and for every a >= 
 Steps and recencies are numbered from 1. All arithmetic is on 64-bit integers and exact.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np

@@ -5,6 +5,8 @@ is spent. The public range is never suggested: one that was copied from the data
 event, which no noise protects.
 """
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace

@@ -1,5 +1,7 @@
 """Counting the events of a source exactly, by the engine that it belongs to."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,5 +1,7 @@
 """Exact answers of every group of a log, each as if its events were the whole log."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 
 import numpy as np

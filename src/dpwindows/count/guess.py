@@ -4,6 +4,8 @@ For the operator's screen only, and no release depends on it. Evidence is the na
 log hold in it. Where that does not decide, the operator is asked.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Everything here is exact and is protected by nothing.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

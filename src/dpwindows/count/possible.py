@@ -19,6 +19,8 @@ that none is refused by mistake; counts that pass may still be of another log th
 Sums over all windows are looked at together (`_first_below`), in a time of n log n for n signed counts.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

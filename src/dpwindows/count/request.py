@@ -1,5 +1,7 @@
 """One count of a source of events, as callers ask for it and engines carry it out."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 from dpwindows.ask.timeline import Timeline

@@ -4,6 +4,8 @@ A release never guesses: the caller says what a value means. Here are guesses to
 whether times carry a zone. `guess` has those of columns.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import json

@@ -7,6 +7,8 @@ that match it; a pattern that ends with UTC, GMT or Z is one of times in UTC. In
 the value alone: no unit is guessed from how large numbers are, and no order of day and month from other rows.
 """
 
+from __future__ import annotations
+
 import re
 
 from dpwindows.errors import InputError

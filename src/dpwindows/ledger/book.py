@@ -3,6 +3,8 @@
 Nothing is read or written here: `Ledger` reads a `Book` from its store, asks it, and writes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta

@@ -1,5 +1,7 @@
 """An SQLite file of ours, a ledger or the state of a stream: never made by opening it, and known before it is read."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path

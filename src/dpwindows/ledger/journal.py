@@ -15,6 +15,8 @@ writes twice, once to be charged and once to be stored.)
 The formats are those of SQLite's documentation ("Database File Format", sections 1.3 and 3).
 """
 
+from __future__ import annotations
+
 import os
 import re
 import struct

@@ -7,6 +7,8 @@ of it is there if it raises an `InputError`. What `read` saw with `to_act` is du
 and then changes nothing: each of a ledger's five writes is known by something that only its caller drew.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path

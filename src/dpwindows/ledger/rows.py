@@ -5,6 +5,8 @@ that of a dataset over the last entry's, and over the seals of all its stored re
 row can be changed, moved, left out or put back to what it was before, unless the whole file is.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import json

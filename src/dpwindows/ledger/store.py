@@ -22,6 +22,8 @@ file that others can write or replace is refused.
 the file: the key is in it.
 """
 
+from __future__ import annotations
+
 import os
 import sqlite3
 import stat

@@ -1,5 +1,7 @@
 """Readers of any windows: estimates in canonical order, or of the windows that end at a step, by first step."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -19,6 +19,8 @@ falling geometrically, `W = sum_r s_r p_r q_r'`:
 Pinning keeps the estimates unbiased whatever S is taken to be. It is done where it does not take too long.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,5 +1,7 @@
 """Readers of series over time, and of steps that were grouped: estimates of all windows in canonical order."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

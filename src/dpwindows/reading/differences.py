@@ -1,5 +1,7 @@
 """The reader of anchored differences: weighted least squares, in floating point."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import cached_property

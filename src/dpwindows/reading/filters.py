@@ -1,5 +1,7 @@
 """The reader of filters: the inverse filter of integer taps, in floating point."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,6 +5,8 @@ With z the noise on the windows' numbers and z_N that on `total N`, the estimate
 `expected(a, b) = offset sum b_i b_j / w` what offset stands for: the part of all items that a..b is without.
 """
 
+from __future__ import annotations
+
 from functools import cached_property
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Which window of whole groups of steps is nearest to each window of the steps themselves."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import NDArray
 

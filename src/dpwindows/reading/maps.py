@@ -1,5 +1,7 @@
 """Readers of integer maps: each reads back a whole series, or one position after another."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 
 from dpwindows.kernel.maps.counters import MatrixCounter

@@ -1,5 +1,7 @@
 """The reader of filters that mix series: the inverse of the integer taps, one step after another, in floating point."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 

@@ -1,5 +1,7 @@
 """What all readers of maps have in common: moments of estimates, and decoders applied backwards."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ Given its radius a vector is uniform. Under the cube law its numbers are indepen
 Under the range law each is a difference of two uniform numbers on r+1 integers, and one of the two is common to all.
 """
 
+from __future__ import annotations
+
 import math
 from functools import lru_cache
 

@@ -1,5 +1,7 @@
 """How the noisy numbers of a design are read back: what every reader gives, and which one reads a design."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property, lru_cache

@@ -1,5 +1,7 @@
 """The reader of lower-triangular matrices applied row by row: values by substitution, in floating point."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 

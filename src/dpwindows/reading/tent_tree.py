@@ -1,5 +1,7 @@
 """The reader of sums under tents: least squares, in floating point."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,5 +1,7 @@
 """The reader of sums over the nodes of a tree, in a stream: as they come, in floating point."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -4,6 +4,8 @@ Everything here draws what is already released, so nothing here can leak: the in
 its metadata.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa

@@ -5,6 +5,8 @@ text and dots stay as they are, and lines stand in an inner picture that is stre
 pages and in notebooks a script (`web/charts.js`) moves a cursor over it.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Iterator, Sequence

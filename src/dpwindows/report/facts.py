@@ -1,5 +1,7 @@
 """The metadata of a release or a stream in sentences, for a privacy statement and for a registry."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

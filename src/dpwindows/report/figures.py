@@ -4,6 +4,8 @@ Charts show released numbers, never means of them: where there are too many, eve
 where its series are among the packed numbers (`pack`), so that the script can say every one of them.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

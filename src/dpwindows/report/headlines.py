@@ -18,6 +18,8 @@ a bound with at most twice the probability of Y, whose standard deviation is `sq
 and with at most `1 / (1 - e^-8)` times the probability that Y exceeds a bound that is less by 4 v.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

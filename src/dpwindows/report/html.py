@@ -1,5 +1,7 @@
 """The frame of a page that loads nothing, and the small pieces of it: tables, scripts, dates."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from html import escape

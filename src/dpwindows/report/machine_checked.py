@@ -3,6 +3,8 @@
 `docs/proofs.md` says what of each proof they are, and what of it they are not. They are checked by `make proofs`.
 """
 
+from __future__ import annotations
+
 CORES: dict[str, tuple[str, ...]] = {
     "any-gaps-squares": ("Potentials.cuts_bounded", "Checks.gaps_checked"),
     "cumulative-filter-event": ("Neighbours.cumulative_counts_change_on_an_interval", "Filters.runs_cost"),

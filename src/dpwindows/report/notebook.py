@@ -4,6 +4,8 @@ The charts are those of the page, with its script and the numbers beside them; n
 run, as on a page that only shows notebooks, charts and tables can be read all the same.
 """
 
+from __future__ import annotations
+
 import json
 import uuid
 from collections.abc import Mapping, Sequence

@@ -6,6 +6,8 @@ positive, and written one byte plane after the other, so that compression finds 
 reads it back.
 """
 
+from __future__ import annotations
+
 import base64
 import gzip
 import math

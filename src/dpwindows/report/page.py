@@ -5,6 +5,8 @@ The page carries all released numbers (`pack`) and the few hundred lines of scri
 opened offline. Text from the metadata is escaped wherever it lands.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Mapping

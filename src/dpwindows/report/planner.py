@@ -1,5 +1,7 @@
 """The planner page: sliders for budget, unit, windows and horizon, and the error that follows, in one file."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -6,6 +6,8 @@ that the registry requires is a request to fill it in, and any other is left out
 unit, parameters, model) no publisher can change.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress

@@ -6,6 +6,8 @@ implemented, against whom it holds, and what it leaves to those who run it. Each
 where the software cannot know, the statement says that the question is open, and who has to answer it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any

@@ -1,5 +1,7 @@
 """A release at a glance in the terminal: one line and one sparkline for each series."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

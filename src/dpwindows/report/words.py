@@ -1,5 +1,7 @@
 """Numbers, windows and times of a release in words, the same on the page, in a notebook and in the terminal."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Plain values as YAML in block style, easy to edit and valid for every reader of YAML 1.1 or 1.2."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,7 @@
 """All that a dialect spells in its own way, as text: `python -m tests.count.dialects.spelling` writes it anew."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Dialects: found by their names, pinned where their databases do not run here, and types of columns."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,5 +1,7 @@
 """Logs that every engine must count alike, and their steps by Python's own calendar."""
 
+from __future__ import annotations
+
 import random
 import sqlite3
 from collections.abc import Callable

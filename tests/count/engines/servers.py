@@ -1,5 +1,7 @@
 """Real servers for the tests: a throw-away PostgreSQL cluster on loopback, and Spark in local mode on one core."""
 
+from __future__ import annotations
+
 import os
 import pwd
 import shutil

@@ -1,5 +1,7 @@
 """Which engine counts: the one named, or the one that a source belongs to; and what is refused by name."""
 
+from __future__ import annotations
+
 import sqlite3
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """ClickHouse by chdb, and DataFusion: their own types, names and settings, and what is refused."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """Every engine counts every log alike, to the last integer, and as the definition says."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache, partial

@@ -1,5 +1,7 @@
 """The query that is printed, run by hand, gives a file of the counts that the engine makes; nothing else is read."""
 
+from __future__ import annotations
+
 import gzip
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """DuckDB's own form of the counting query: the same counts as the specification, or a refusal and never a wrong one."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,5 +1,7 @@
 """Groups are counted alike by every engine, to the last integer, and as their definition says."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable
 from dataclasses import replace

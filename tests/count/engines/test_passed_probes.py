@@ -1,5 +1,7 @@
 """A probe that was passed is asked once, by whichever process; one that failed, or that nobody can know of, again."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from dataclasses import replace

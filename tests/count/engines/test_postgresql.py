@@ -1,5 +1,7 @@
 """PostgreSQL: what is read, what is refused, and that nothing is written and no item leaves the server."""
 
+from __future__ import annotations
+
 import json
 import re
 import sys

@@ -1,5 +1,7 @@
 """Random logs, a hundred in each query: every engine that runs here counts each of them as the definition says."""
 
+from __future__ import annotations
+
 import random
 from datetime import datetime, timedelta
 from decimal import Decimal

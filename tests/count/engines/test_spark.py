@@ -1,5 +1,7 @@
 """Spark: what is read, what is refused, and that only the small table comes to the driver."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

@@ -1,5 +1,7 @@
 """Databases reached by SQLAlchemy, before there is a connection."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """A listener on the line between a client and a server: it passes every byte on and keeps what the server sent."""
 
+from __future__ import annotations
+
 import socket
 import threading
 from collections.abc import Iterator

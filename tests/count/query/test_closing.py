@@ -1,5 +1,7 @@
 """A result of a database is used only if it says that it is whole."""
 
+from __future__ import annotations
+
 import duckdb
 import pyarrow as pa
 import pytest

@@ -1,5 +1,7 @@
 """The probe finds what a database makes of the query that is not meant: planted mistakes of a dialect, each by name."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

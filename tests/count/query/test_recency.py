@@ -1,5 +1,7 @@
 """The counting query against direct counting, on random logs and on logs made to hurt."""
 
+from __future__ import annotations
+
 import random
 import re
 import threading

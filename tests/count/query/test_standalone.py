@@ -1,5 +1,7 @@
 """The query that stands alone: which types and tables it takes, and that its text is read as one statement."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from typing import Any

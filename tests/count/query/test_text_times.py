@@ -1,5 +1,7 @@
 """What text every engine reads as a time, and as which one: the same texts, and the same microseconds."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Logs in batches: the same integers as the files they are made of, of one state, and never held whole."""
 
+from __future__ import annotations
+
 import json
 import struct
 import sys

@@ -1,5 +1,7 @@
 """CSV as it is told to be laid out: delimiters, runs of spaces, no line of names. Nothing is sniffed."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

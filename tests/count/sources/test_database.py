@@ -1,5 +1,7 @@
 """What the engines for SQL databases share: addresses and passwords."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,7 @@
 """Which columns DuckDB is asked to read: those of the names asked for, and no others that it has names for."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import permutations

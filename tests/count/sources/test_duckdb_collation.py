@@ -1,5 +1,7 @@
 """Texts in DuckDB are one item only if they are the same bytes, whatever collation says that they are equal."""
 
+from __future__ import annotations
+
 import random
 from functools import cache
 from pathlib import Path

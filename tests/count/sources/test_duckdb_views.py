@@ -1,5 +1,7 @@
 """A DuckDB database that somebody hands over is read, and nothing else on this machine, whatever its views ask for."""
 
+from __future__ import annotations
+
 import sqlite3
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """Workbooks of Excel: each cell by itself becomes text, where openpyxl is installed."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Sequence
 from datetime import date, datetime, time

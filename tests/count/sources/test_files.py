@@ -1,5 +1,7 @@
 """Files are told by their first bytes, and a database that is open in this process goes on as if nobody had looked."""
 
+from __future__ import annotations
+
 import os
 import sqlite3
 import subprocess

@@ -1,5 +1,7 @@
 """Items with --item-type integer: the whole numbers that values stand for, each by itself."""
 
+from __future__ import annotations
+
 import sqlite3
 from decimal import Decimal
 from pathlib import Path

@@ -1,5 +1,7 @@
 """JSON Lines: every value is read by itself, whatever types the other rows have."""
 
+from __future__ import annotations
+
 import gzip
 import json
 from pathlib import Path

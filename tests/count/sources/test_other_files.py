@@ -1,5 +1,7 @@
 """Files of kinds that are not read are refused with what they are and what to do about them."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

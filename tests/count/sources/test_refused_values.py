@@ -1,5 +1,7 @@
 """A value that cannot be read is shown, with its column, its line and the option that mends it, by every reader."""
 
+from __future__ import annotations
+
 import gzip
 import sqlite3
 from collections.abc import Callable

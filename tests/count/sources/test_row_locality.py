@@ -4,6 +4,8 @@ Let rows r_1, ..., r_n be read together as the events E, and each by itself as E
 reading together is refused. That is step 0 of every guarantee: neighbouring logs are neighbours once they are read.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import sqlite3

@@ -1,5 +1,7 @@
 """CSV in Spark: the same events as DuckDB reads in the same files, or a refusal."""
 
+from __future__ import annotations
+
 import gzip
 from collections import Counter
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """SQLite logs: what is read, what is refused, and that nothing is written."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil

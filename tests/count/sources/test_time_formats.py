@@ -1,5 +1,7 @@
 """Times by --time-format: each value is read by itself, by Python's own calendar, and what is not of it is refused."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,5 +1,7 @@
 """How each database spells the query: one file a dialect, found by its name, and none of them needs its database."""
 
+from __future__ import annotations
+
 from importlib import import_module
 from pkgutil import iter_modules
 

@@ -5,6 +5,8 @@ Its times are instants, whatever zone they are shown in. Without a setting it ta
 such as groups beyond a limit, fails instead.
 """
 
+from __future__ import annotations
+
 import re
 from datetime import datetime
 from typing import ClassVar

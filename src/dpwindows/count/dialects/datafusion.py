@@ -1,5 +1,7 @@
 """DataFusion; its types are called as Arrow calls them."""
 
+from __future__ import annotations
+
 import re
 from datetime import UTC, datetime
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """DuckDB, and what is read by it: files, data frames, SQLite."""
 
+from __future__ import annotations
+
 from datetime import datetime
 from typing import ClassVar
 

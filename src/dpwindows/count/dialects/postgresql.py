@@ -1,5 +1,7 @@
 """PostgreSQL, version 14 or newer: `extract` is exact from there on."""
 
+from __future__ import annotations
+
 from typing import ClassVar
 
 from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_text

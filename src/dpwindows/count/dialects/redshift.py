@@ -1,5 +1,7 @@
 """Redshift. Written from its documentation, and never run here."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import ClassVar
 

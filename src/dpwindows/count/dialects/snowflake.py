@@ -1,5 +1,7 @@
 """Snowflake. Written from its documentation, and never run here."""
 
+from __future__ import annotations
+
 from typing import ClassVar
 
 from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_text

@@ -1,5 +1,7 @@
 """Spark SQL, version 4 or newer."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import replace
 from typing import ClassVar

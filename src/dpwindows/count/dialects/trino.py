@@ -1,5 +1,7 @@
 """Trino. Written from its documentation, and never run here."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import replace
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """ClickHouse inside this process, by chdb; a server is reached by SQLAlchemy."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,6 +4,8 @@ The file must be whole, and made for what is asked of it; both are read off the 
 must obey, whatever log they are of, is looked at where they are used (`count.possible`).
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """DataFusion, in this process: tables that a session has been told of."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -3,6 +3,8 @@
 No progress report repeats the contents of a row; messages show values that cannot be read, and where they stand.
 """
 
+from __future__ import annotations
+
 import re
 import tempfile
 from collections.abc import Iterator

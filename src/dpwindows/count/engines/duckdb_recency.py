@@ -17,6 +17,8 @@ the order of PARTITION BY item ORDER BY step, which is all that the specificatio
 are thus never taken for one: the query fails, and the specification is run instead.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import duckdb

@@ -6,6 +6,8 @@ empty file of this name in the user's own cache folder. It holds nothing of the 
 asked once more. A failure is never kept, and a folder that cannot be used, or that others may write to, keeps nothing.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import sys

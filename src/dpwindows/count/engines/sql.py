@@ -5,6 +5,8 @@ Before a database counts for the first time it is asked for what is known (`coun
 all of its answers are right. That they were is remembered for its version and settings (`passed_probes`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace

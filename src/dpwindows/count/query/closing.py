@@ -1,5 +1,7 @@
 """A result that says where it ends: its last row holds how many rows there are, and what their counts add up to."""
 
+from __future__ import annotations
+
 
 def closed_sql(query: str) -> str:
     """The query for the rows (k, step, recency, delta) of another one, with two columns more, and one row more.

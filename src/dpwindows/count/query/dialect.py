@@ -3,6 +3,8 @@
 Expressions here are SQL over a relation with the columns item, time and, if there is one, count.
 """
 
+from __future__ import annotations
+
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

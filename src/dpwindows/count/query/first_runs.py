@@ -7,6 +7,8 @@ before, which is too old for the window, it is not counted any more, and up to t
 (k, W) the signed counts are those of the rows of an item before that step.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from dpwindows.ask.counting_rule import LOST

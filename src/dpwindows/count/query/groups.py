@@ -7,6 +7,8 @@ Where an item has a group, or is counted in a limited number of them, a rule dec
 alone: by the moments of its events, and by the order of the lists where these are the same.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 

@@ -5,6 +5,8 @@ of events it is asked for what is known: how it divides, compares, orders and re
 rows. Nothing of any table is read.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -13,6 +13,8 @@ The SQL is standard (window functions, GROUPING SETS) and is the specification o
 PostgreSQL read it alike. It passes over the events once, for all thresholds.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -7,6 +7,8 @@ whole-number arithmetic on microseconds that is the same text for every engine, 
 the same step.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ It is run by hand, and its result comes back as a file. The row that closes the 
 nothing else is released from it (`count.engines.counts_file`).
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping

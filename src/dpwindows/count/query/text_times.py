@@ -4,6 +4,8 @@ Engines' own readers take a day that there is not for another one, round fractio
 No text is cast that is not all digits: some engines cast what a condition leaves out as well.
 """
 
+from __future__ import annotations
+
 _AFTER_MINUTES = "substr(iso, 17, 1)"
 _ZONE = " ".join(
     f"WHEN substr(iso, length(iso) - {back}, 1) IN ('+', '-') THEN substr(iso, length(iso) - {back})" for back in (5, 2)

@@ -4,6 +4,8 @@ The rule of counting is enforced in the query, on what every engine reads as a r
 holds for any data.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self

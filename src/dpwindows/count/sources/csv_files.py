@@ -7,6 +7,8 @@ text, byte for byte: one that is empty is null, and "" is a text of no character
 their own names is the line of names, there or repeated where files were joined, and is no event.
 """
 
+from __future__ import annotations
+
 import csv
 import re
 from dataclasses import dataclass

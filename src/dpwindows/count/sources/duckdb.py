@@ -5,6 +5,8 @@ in the type of a column are separate parts, so that nothing is converted silentl
 nothing is written to a source. Messages name columns, types and files.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager

@@ -4,6 +4,8 @@ The first row names the columns. A whole number becomes its digits, also where i
 ISO 8601 text; an empty cell is null. A formula counts as the value that Excel saved with it.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 import warnings
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Files that a path, a glob or a directory stands for, what kind of files they are, and the text in them."""
 
+from __future__ import annotations
+
 import glob
 import io
 import os

@@ -6,6 +6,8 @@ null. `true`, `false`, objects and lists are refused in a field that is read, an
 exponent, unless items are whole numbers (`--item-type integer`).
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """Finds tables and columns by name, and says which there are where one is missing."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
 Messages are for the screen of whoever may read the log anyway, and go nowhere else.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 import sys

@@ -18,6 +18,8 @@ Every other file is opened as SQLite opens it, with its locks and its log: one t
 crash or copied along, or whose time of modification is ahead of the clock.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Iterator

@@ -16,6 +16,8 @@ read(type(v), v) in every log that holds it, unless the log is refused: the read
 that differ in some rows are, once read, two logs that differ in what these rows become. QED.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 import uuid
 from collections.abc import Callable

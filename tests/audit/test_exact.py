@@ -152,10 +152,7 @@ HARD: list[tuple[HardInstance, HardInstance]] = [
         constructions.linear_queries([[1, 0], [0, 1], [1, 1]], [1, 1], 3),
         constructions.linear_queries([[1, 0], [0, 1], [1, 1]], [0, 1], 3),
     ),
-    (
-        constructions.marginals_rolling([[1, 0], [1, 1]], 2, 2),
-        constructions.marginals_rolling([[1, 0], [0, 1]], 2, 2),
-    ),
+    (constructions.marginals_rolling([[1, 0], [1, 1]], 2, 2), constructions.marginals_rolling([[1, 0], [0, 1]], 2, 2)),
     (constructions.marginals_any([[1, 0, 1], [1, 1, 0]], 1), constructions.marginals_any([[1, 0, 1], [0, 0, 1]], 1)),
 ]
 

@@ -220,10 +220,7 @@ def only_prices() -> str:
         (mails, r"give one of --item (Subject|Sender) "),
         (sales, r"give one of --item product_id .*; --item shop "),
         (only_prices, "no column looks like one of items: name it with --item; the columns are date, price"),
-        (
-            lambda: write("user,colour", [("a", "red"), ("b", "blue")]),
-            r"no column looks like one of times: .*user, colour",
-        ),
+        (no_times, "no column looks like one of times: .*user, colour"),
     ],
 )
 def test_what_it_does_not_decide_is_asked(log: Callable[[], str], question: str) -> None:

@@ -124,11 +124,7 @@ def test_a_release_by_another_sampler_is_another_release(tmp_path: Path) -> None
     found = []
     for noise in (EXACT, OPENDP, EXACT, OPENDP):
         plan = dw.Plan(
-            dw.Cumulative(),
-            timeline=dw.Timeline.of_steps(4),
-            unit=dw.EventLevel(),
-            budget=dw.PureDP(1.0),
-            noise=noise,
+            dw.Cumulative(), timeline=dw.Timeline.of_steps(4), unit=dw.EventLevel(), budget=dw.PureDP(1.0), noise=noise
         )
         found.append(plan.run(LOG, item="who", time="at", ledger=ledger).metadata["release_id"])
     assert found[:2] == found[2:]

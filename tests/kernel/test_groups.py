@@ -34,7 +34,6 @@ from tests.single_item import HistoryAnswers
 
 # One item: how often it occurs in each group in each step, group after group.
 Item = tuple[tuple[int, ...], ...]
-Vectors = list[tuple[int, ...]]
 
 
 def items(steps: int, groups: int, most: int) -> list[Item]:

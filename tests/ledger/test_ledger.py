@@ -301,10 +301,11 @@ def test_the_file_and_its_journal_are_private(path: Path) -> None:
     before = os.umask(0)
     try:
         ledger = make(path)
-        with ledger_store.writing(path) as connection:
-            connection.execute("UPDATE datasets SET entries = 1")
-            journal = path.with_name("ledger.db-journal")
-            assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+        journal = path.with_name("ledger.db-journal")
+        _, mode = ledger_store.FileStore(path).write(
+            lambda connection: (connection.execute("UPDATE datasets SET entries = 1"), journal.stat().st_mode)
+        )
+        assert stat.S_IMODE(mode) == 0o600
         with ledger.turn():
             pass
     finally:
@@ -315,9 +316,9 @@ def test_the_file_and_its_journal_are_private(path: Path) -> None:
 
 def test_commits_reach_the_disk_and_its_folder(path: Path) -> None:
     make(path)
-    with ledger_store.writing(path) as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    asked = ("PRAGMA synchronous", "PRAGMA journal_mode")
+    found = ledger_store.FileStore(path).write(lambda connection: [connection.execute(one).fetchone() for one in asked])
+    assert found == [(3,), ("delete",)]
 
 
 def test_a_total_is_set_once(path: Path) -> None:
@@ -742,10 +743,8 @@ def test_nothing_shown_depends_on_the_data(path: Path) -> None:
     ledger = make(path)
     plan().run(LOG, item="who", time="at", ledger=ledger)
     shown = json.dumps(ledger.book().to_dict())
-    with ledger_store.reading(path) as connection:
-        fingerprint, secret = connection.execute(
-            "SELECT fingerprint, hex(secret) FROM entries JOIN datasets ON dataset = name"
-        ).fetchone()
+    query = "SELECT fingerprint, hex(secret) FROM entries JOIN datasets ON dataset = name"
+    fingerprint, secret = ledger_store.FileStore(path).read(lambda connection: connection.execute(query).fetchone())
     assert fingerprint not in shown
     assert secret.lower() not in shown
     assert set(ledger.book().to_dict()["entries"][0]) == {

@@ -147,11 +147,7 @@ def test_a_refusal_says_how_rows_were_read_and_are_now() -> None:
     [
         (dw.ItemLevel(), {"item": "other"}, "of column 1, and a release that protects those of column 4 does not"),
         (dw.EventLevel(), {"count": "other"}, "to the first release of this dataset units of column 3 are the events"),
-        (
-            dw.ItemPerPeriod(3),
-            {"time": "other"},
-            "took times from column 2, and this one takes them from column 4",
-        ),
+        (dw.ItemPerPeriod(3), {"time": "other"}, "took times from column 2, and this one takes them from column 4"),
     ],
     ids=["items", "events", "times"],
 )

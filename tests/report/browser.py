@@ -73,12 +73,7 @@ def context_of(browser: Browser, **options: Any) -> BrowserContext:
 
 @contextmanager
 def opened(
-    browser: Browser,
-    file: Path,
-    *,
-    width: int = 1280,
-    scheme: Literal["light", "dark"] = "light",
-    **more: Any,
+    browser: Browser, file: Path, *, width: int = 1280, scheme: Literal["light", "dark"] = "light", **more: Any
 ) -> Iterator[Shown]:
     """A page that has drawn everything; it must have asked for nothing and complained of nothing."""
     context = context_of(browser, viewport={"width": width, "height": 900}, color_scheme=scheme, **more)

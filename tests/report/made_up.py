@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-NEW_YORK = ZoneInfo("America/New_York")
 EVIL = "<script>alert('x')</script>\"&</style><img src=http://evil.example/x.png>"
 
 

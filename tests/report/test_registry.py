@@ -64,11 +64,7 @@ SCHEMA: dict[str, Any] = {
             "access_type_details": TEXT,
         },
         "accounting": {"post_processing": TEXT, "composition": TEXT},
-        "implementation": {
-            "preprocessing_and_hyperparameter_tuning": TEXT,
-            "mechanisms": TEXT,
-            "justification": TEXT,
-        },
+        "implementation": {"preprocessing_and_hyperparameter_tuning": TEXT, "mechanisms": TEXT, "justification": TEXT},
         "administrative": {"sources": TEXT, "notes": TEXT, "registry_authors*": NAMES},
     },
 }
@@ -149,8 +145,7 @@ def test_every_release_and_stream_is_an_entry(unit: Any, budget: Any, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [("pure", "Pure DP"), ("approximate", "Approximate DP"), ("zcdp", "Zero-concentrated DP")],
+    ("kind", "name"), [("pure", "Pure DP"), ("approximate", "Approximate DP"), ("zcdp", "Zero-concentrated DP")]
 )
 def test_the_variant_is_that_of_the_budget(kind: str, name: str) -> None:
     entry, _ = registry_entry(about(strategy="auto", criterion="rms", budget={"kind": kind, "epsilon": 1.0}), {})
@@ -192,18 +187,8 @@ def test_what_is_not_the_publishers_to_say_is_refused(field: str, value: Any, pa
     "text",
     [
         *("no", "Null", "~", "1e-07", "2026-01-01", "a: b", "a #b", "- a", "", " a", "a ", 'a "b" \\ c', "'a'", "é"),
-        *(
-            "a\nb",
-            "a\n\n  b",
-            "a\n",
-            "\na",
-            " a\nb",
-            "a\r\nb",
-            "a\tb",
-            "a\x7fb\x85\u2028\ufeff",
-            "\U0001f600",
-            "a\n\tb",
-        ),
+        *("a\nb", "a\n\n  b", "a\n", "\na", " a\nb", "a\r\nb", "a\tb", "a\n\tb", "\U0001f600"),
+        "a\x7fb\x85\u2028\ufeff",
     ],
 )
 def test_text_comes_back_from_yaml_as_it_was(text: str) -> None:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.ask.privacy import parse_unit
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import database_parts, records
 from dpwindows.stream.database_parts import DatabaseTables
@@ -79,7 +78,6 @@ def reopened(stream: Stream) -> Stream:
 # --- The same integers ------------------------------------------------------------------------------------------------
 
 GROUPS = {"g": ["x", "y"], "h": ["1", "2"]}
-ADD_REMOVE = parse_unit("item-add-remove")
 PLANS: dict[str, Callable[[], dw.StreamPlan]] = {
     "plain": lambda: plan_of("rolling:2", "cumulative"),
     "bounded": lambda: plan_of("rolling:2", thresholds=(1, 2), unit="item-add-remove", max_occurrences=2),

@@ -79,11 +79,7 @@ class GroupColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(number for number in numbers if number is not None)
 
     def texts(self, type_name: str) -> tuple[str, ...]:
-        """The values for a column of text.
-
-        Raises:
-            InputError: they are numbers.
-        """
+        """The values for a column of text; raises `InputError` if they are numbers."""
         texts = tuple(value for value in self.values if isinstance(value, str))
         if len(texts) < len(self.values):
             raise InputError(

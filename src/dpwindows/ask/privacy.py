@@ -116,11 +116,7 @@ _PER_PERIOD = "item-per"
 
 
 def parse_unit(text: str) -> Unit:
-    """Read `event`, `item`, `item-add-remove` or `item-per:STEPS`.
-
-    Raises:
-        InputError: the text is none of these.
-    """
+    """Read `event`, `item`, `item-add-remove` or `item-per:STEPS`; raises `InputError` if the text is none of these."""
     name, colon, steps = text.strip().partition(":")
     if name == _PER_PERIOD:
         number = read_whole(steps)

@@ -167,12 +167,7 @@ def log_table(plan: Plan, history: History) -> pa.Table:
 
 
 def releases(
-    plan: Plan,
-    history: History,
-    runs: int,
-    *,
-    whole: bool,
-    progress: Callable[[int], None] = lambda released: None,
+    plan: Plan, history: History, runs: int, *, whole: bool, progress: Callable[[int], None] = lambda released: None
 ) -> Iterator[Floats]:
     """The released estimates of one log, `runs` times, each with its own noise."""
     from dpwindows.release.run import draw_estimates

@@ -106,30 +106,26 @@ def replay(
     """
     with taped(Tape()) as record:
         published = first()
+
+    def found(*faults: str, reached: float = 0.0) -> ReplayAudit:
+        draws = sum(draw.count for draw in record.draws) if record.additions else 0
+        return ReplayAudit(pairs=1, draws=draws, of_certified=reached, faults=faults)
+
     if not record.additions:
-        faults = tuple(record.faults) or ("nothing that was released had noise added to it by the kernel",)
-        return ReplayAudit(pairs=1, draws=0, of_certified=0.0, faults=faults)
-    draws = sum(draw.count for draw in record.draws)
+        return found(*record.faults or ["nothing that was released had noise added to it by the kernel"])
+    known = [*_tape_faults(record), *_stated(measurements, record)]
     with taped(Tape(recorded=record)) as played:
         try:
             again = second()
         except DivergedError as error:
-            faults = (*_tape_faults(record), *_stated(measurements, record))
-            return ReplayAudit(
-                pairs=1, draws=draws, of_certified=0.0, faults=(*faults, f"the neighbour asks for other noise: {error}")
-            )
+            return found(*known, f"the neighbour asks for other noise: {error}")
         except (InputError, EngineError) as error:
-            return ReplayAudit(
-                pairs=1,
-                draws=draws,
-                of_certified=0.0,
-                faults=(f"the neighbour cannot be released where the log can: {error}",),
-            )
-    found = [*_tape_faults(record), *_tape_faults(played), *_stated(measurements, record)]
+            return found(f"the neighbour cannot be released where the log can: {error}")
+    known += _tape_faults(played)
     if len(played.draws) != len(record.draws):
-        found.append(f"the neighbour draws {len(played.draws):,} times, the log {len(record.draws):,} times")
+        known.append(f"the neighbour draws {len(played.draws):,} times, the log {len(record.draws):,} times")
     reached, far = _moved(measurements, record, played)
-    return ReplayAudit(pairs=1, draws=draws, of_certified=reached, faults=(*found, *far, *_different(published, again)))
+    return found(*known, *far, *_different(published, again), reached=reached)
 
 
 def published_bytes(release: Release) -> dict[str, bytes]:

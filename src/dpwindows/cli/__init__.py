@@ -50,21 +50,7 @@ def main() -> None:
     """Publish how many distinct items were seen in time windows, under differential privacy."""
 
 
-for command in (
-    plan,
-    check,
-    release,
-    sql,
-    count,
-    report,
-    publish,
-    statement,
-    stream,
-    ledger,
-    theory,
-    audit,
-    demo,
-):
+for command in (plan, check, release, sql, count, report, publish, statement, stream, ledger, theory, audit, demo):
     main.add_command(command)
 
 

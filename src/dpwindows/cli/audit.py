@@ -66,9 +66,7 @@ def _seconds(context: click.Context, option: click.Parameter, text: str | None) 
     help="Run this check only. Repeatable. Default: all of them.",
 )
 @click.option(
-    "--stream",
-    is_flag=True,
-    help="Audit a continual release over N steps, step by step; all checks but black-box.",
+    "--stream", is_flag=True, help="Audit a continual release over N steps, step by step; all checks but black-box."
 )
 @click.option("--exact/--black-box", "exact", default=None, help="The same as --check exact or --check black-box.")
 @click.option(
@@ -78,11 +76,7 @@ def _seconds(context: click.Context, option: click.Parameter, text: str | None) 
     help="In place of the checks: look for neighbours that change what is measured by more than its bound.",
 )
 @click.option(
-    "--time",
-    "seconds",
-    metavar="5m",
-    callback=_seconds,
-    help="How long to attack, such as 90s, 5m or 1h. Default: 5m.",
+    "--time", "seconds", metavar="5m", callback=_seconds, help="How long to attack, such as 90s, 5m or 1h. Default: 5m."
 )
 @click.option("--whole", is_flag=True, help="Read and count the log anew for every release: slow, and changes nothing.")
 @number_option("--max-minutes", 60.0, "Refuse to begin an audit that would take longer than this.", metavar="M")

@@ -133,12 +133,12 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
         console.print(_pieces(page["by_time"]))
     if "rho" in page["left"] and "epsilon" in page["left"]:
         console.print(
-            "\nWhere a rho was spent, converting it took its part of epsilon, once, and all the delta that was left.",
+            "\nWhere a rho was spent, converting it took its part of epsilon, once, and all the delta that was left."
         )
     if any(entry["kind"] == "release" and entry["release_id"] is None for entry in page["entries"]):
         console.print(
             "\n'nothing stored': the budget is spent; the release is being drawn now, or it was lost in a crash before "
-            "anybody saw it, and the same request on the same data draws it and spends nothing more.",
+            "anybody saw it, and the same request on the same data draws it and spends nothing more."
         )
     console.print()
 

@@ -246,9 +246,7 @@ _reaching_options = [
         help="File whose first line is the password for the database.",
     ),
     click.option(
-        "--spark-master",
-        metavar="URL",
-        help="For Spark: local[4], spark://HOST:7077, yarn, ... Default: this machine.",
+        "--spark-master", metavar="URL", help="For Spark: local[4], spark://HOST:7077, yarn, ... Default: this machine."
     ),
 ]
 reaching_options = handing("settings", EngineSettings, [_memory_option, _spill_option, *_reaching_options])

@@ -33,17 +33,8 @@ _STOPPED = (
 _LONGEST_MESSAGE = 2_000
 # Arguments that messages name and that are options here.
 ARGUMENTS = (
-    *(
-        "at_least",
-        "distinct_steps",
-        "item_type",
-        "max_draws",
-        "max_occurrences",
-        "max_runs",
-        "max_steps",
-        "memory_limit",
-    ),
-    *("password_file", "spill_directory", "time_format"),
+    *("at_least", "distinct_steps", "item_type", "max_draws", "max_occurrences", "max_runs", "max_steps"),
+    *("memory_limit", "password_file", "spill_directory", "time_format"),
 )
 # Arguments that messages give a value, and what is written otherwise here.
 _GIVEN = re.compile(r"(?<![\w'\"-])(at_least|exactly|noise|totals)=(\w+)")

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dpwindows.cli.options import (
-    planned_options_with_draws,
-    refuse_inputs,
-    step_option,
-    zone_option,
-)
+from dpwindows.cli.options import planned_options_with_draws, refuse_inputs, step_option, zone_option
 from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_option, release_option, save_plan
 from dpwindows.cli.screen import Command, json_option, screen, show_json, tell
 from dpwindows.cli.values import Asked, build_plan, build_stream_plan
@@ -160,7 +155,7 @@ def plan(
         if target_std is not None:
             console.print(
                 f"{planned.budget} is the smallest budget, to three digits, for a standard error of "
-                f"{target_std:g} in the worst query.\n",
+                f"{target_std:g} in the worst query.\n"
             )
         show_forecast(planned, console, expect)
         show_bars(planned, console)

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpwindows.cli.options import (
-    at_one_state,
-    claim_output,
-    engine_options,
-    event_options,
-    ledger_options,
-    planned_options_with_draws,
-    range_options,
-    refuse_inputs,
-    save_spent,
-    zone_is_given,
-)
+from dpwindows.cli import options
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import Asked, build_plan
@@ -39,16 +28,16 @@ if TYPE_CHECKING:
 
 @click.command(cls=PlannedCommand)
 @click.argument("events", required=False)
-@event_options
+@options.event_options
 @click.option("--table", metavar="NAME", help="Table of a database, or sheet of a workbook, to read.")
 @click.option(
     "--counts", metavar="FILE", help="In place of EVENTS: the result of the query that 'dpwindows sql' prints."
 )
-@range_options
-@engine_options
+@options.range_options
+@options.engine_options
 @plan_option
-@planned_options_with_draws
-@ledger_options
+@options.planned_options_with_draws
+@options.ledger_options
 @click.option("--raw", is_flag=True, help="Leave the column of numbers made consistent with one another empty.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
@@ -99,7 +88,7 @@ def release(
 
     source = _source(events, counts, settings, check_first=check_first)
     read = counts if isinstance(source, CountsFile) else source
-    refuse_inputs(output, ledger, events=read, plan_file=plan_file, password_file=settings.password_file)
+    options.refuse_inputs(output, ledger, events=read, plan_file=plan_file, password_file=settings.password_file)
     timeline = Timeline(start, end, step=step, time_zone=time_zone)
     planned = build_plan(timeline, asked)
     say_notes(planned)
@@ -107,16 +96,8 @@ def release(
     if check_first and log is not None:
         _look_first(log, replace(columns, grouping=planned.grouping), timeline)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
-    with claim_output(output, force=force):
-        outcome = run_plan(
-            planned,
-            source,
-            columns,
-            table=table,
-            settings=settings,
-            ledger=ledger,
-            consistent=not raw,
-        )
+    with options.claim_output(output, force=force):
+        outcome = run_plan(planned, source, columns, table=table, settings=settings, ledger=ledger, consistent=not raw)
         released = outcome.release
         # A release that was stored errs as it was measured, whatever would be chosen today.
         shown = plan_of(released) if outcome.stored else planned
@@ -125,7 +106,7 @@ def release(
             if ledger is None
             else "The release is kept in the ledger: running this again writes it and spends nothing"
         )
-        save_spent(released, output, force=force, again=again)
+        options.save_spent(released, output, force=force, again=again)
     if as_json:
         show_json(_summary(released, output, stored=outcome.stored, ledger=ledger))
         return
@@ -143,7 +124,7 @@ def release(
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
     zone = None
-    if not (log is None or timeline.is_integer or zone_is_given()):
+    if not (log is None or timeline.is_integer or options.zone_is_given()):
         zone = remark_on_zones(log, columns)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")
@@ -162,7 +143,7 @@ def _source(
     if (events is None) == (counts is None):
         raise InputError("give either EVENTS, the log that is counted, or --counts FILE, counts that were made of it")
     if events is not None:
-        return at_one_state(events, settings)
+        return options.at_one_state(events, settings)
     if check_first:
         raise InputError("--check-first looks at a log, and --counts FILE holds none: leave one of them out")
     return CountsFile(str(counts))

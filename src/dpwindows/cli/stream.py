@@ -9,20 +9,7 @@ import click
 from rich.console import Console
 
 from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
-from dpwindows.cli.options import (
-    at_one_state,
-    claim_output,
-    event_options,
-    ledger_options,
-    ledger_options_saying,
-    planned_options_with_draws,
-    reaching_options,
-    refuse_inputs,
-    save_spent,
-    stack,
-    step_option,
-    zone_option,
-)
+from dpwindows.cli import options
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import Asked, build_stream_plan
@@ -39,7 +26,7 @@ _WITHOUT_LEDGER = (
     "Without --ledger nothing can tell when STATE and STATE.mark are both put back from a backup, or when a copy goes "
     "on elsewhere: either would publish steps again with other noise. See that neither happens, or use a ledger."
 )
-_stream_ledger_options = ledger_options_saying(
+_stream_ledger_options = options.ledger_options_saying(
     "Where the stream's ledger is now, if it has moved. Nothing more is spent."
 )
 _ITEMS = {
@@ -54,7 +41,7 @@ _copy_option = click.option(
     metavar="PATH",
     help="Keep a copy of STATE and its folder there, on another disk: the stream goes on from it if this one is lost.",
 )
-_output_options = stack(
+_output_options = options.stack(
     [
         click.option("-o", "--output", type=click.Path(path_type=Path), help=".parquet, .csv or .json"),
         click.option("--force", is_flag=True, help="Replace the output if it exists."),
@@ -73,20 +60,20 @@ def stream() -> None:
 
 @stream.command(cls=PlannedCommand)
 @_STATE
-@event_options
+@options.event_options
 @click.option("--start", required=True, help="First moment of the first step. Public: never read from the data.")
-@step_option
-@zone_option
+@options.step_option
+@options.zone_option
 @click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
 @plan_option
-@planned_options_with_draws
+@options.planned_options_with_draws
 @click.option(
     "--items-at",
     metavar="PLACE",
     help="Where the items are kept: a folder that Spark writes, such as s3a://bucket/items, or tables of a database, "
     "postgresql://user@host/database#prefix. Default: the folder STATE-items.",
 )
-@ledger_options
+@options.ledger_options
 @_copy_option
 @json_option
 def create(
@@ -185,7 +172,7 @@ def create(
     help="Close at most N steps at once; TIME may be mistyped.",
 )
 @click.option("--allow-future", is_flag=True, help="Close steps that end later than now, too; TIME may be mistyped.")
-@reaching_options
+@options.reaching_options
 @_stream_ledger_options
 @_copy_option
 @_output_options
@@ -213,10 +200,13 @@ def advance(
     """
     from dpwindows.stream.stream import Stream
 
-    source = events and at_one_state(events, settings)
-    refuse_inputs(output, ledger, state=state, events=source)
+    source = events and options.at_one_state(events, settings)
+    options.refuse_inputs(output, ledger, state=state, events=source)
     # Nobody else prepares the same file meanwhile, so that no step is closed for numbers that cannot be written.
-    with claim_output(output, force=force), Stream.open(state, ledger, copy_to=copy_to, settings=settings) as opened:
+    with (
+        options.claim_output(output, force=force),
+        Stream.open(state, ledger, copy_to=copy_to, settings=settings) as opened,
+    ):
         before = opened.closed_steps
         released = opened.advance(source, through, **how)
         for note in opened.notes:
@@ -238,8 +228,8 @@ def show(state: Path, ledger: Ledger | None, output: Path | None, force: bool, a
     """Tell what the stream STATE releases and how far it is, and write everything released so far."""
     from dpwindows.stream.stream import Stream
 
-    refuse_inputs(output, ledger, state=state)
-    with claim_output(output, force=force), Stream.open(state, ledger, read_only=True) as opened:
+    options.refuse_inputs(output, ledger, state=state)
+    with options.claim_output(output, force=force), Stream.open(state, ledger, read_only=True) as opened:
         released = opened.show() if opened.closed_steps or output is not None else None
         if as_json:
             show_json(opened.description | _summary(opened, released, output))
@@ -267,7 +257,7 @@ def _write(released: Release, output: Path | None, force: bool, *, as_json: bool
         screen().print(preview(released.to_arrow(), released.metadata))
         return
     again = "The numbers are stored in the stream: run the same again to write them, which draws no noise"
-    save_spent(released, output, force=force, again=again)
+    options.save_spent(released, output, force=force, again=again)
 
 
 def _say_advanced(opened: Stream, released: Release, before: int, output: Path | None) -> None:

@@ -76,14 +76,9 @@ class AskedCounts:
         """The queries asked for; raises `InputError` if one is not legal."""
         from dpwindows.plan.plan_file import queries_of
 
-        asked = {
-            "window": self.windows,
-            "at-least": self.at_least,
-            "exactly": self.exactly,
-            "histogram": self.histograms,
-        }
-        listed = {name: list(value) for name, value in asked.items()}
-        return queries_in_file() or queries_of(listed | {"occurrences": self.occurrences})
+        asked: dict[str, Any] = {"window": [*self.windows], "at-least": [*self.at_least], "exactly": [*self.exactly]}
+        asked |= {"histogram": [*self.histograms], "occurrences": self.occurrences}
+        return queries_in_file() or queries_of(asked)
 
     def wanted(self, timeline: Timeline) -> tuple[Wanted, Grouping | None]:
         """What is counted for them over a range, and in which groups.
@@ -101,10 +96,7 @@ class AskedCounts:
 
         rule = CountingRule(self.distinct_steps, self.max_occurrences, self.max_runs)
         groups = grouping(
-            groups_asked(self.by, self.values),
-            group_of=self.group_of,
-            max_groups=self.max_groups,
-            totals=self.totals,
+            groups_asked(self.by, self.values), group_of=self.group_of, max_groups=self.max_groups, totals=self.totals
         )
         if groups is not None:
             require_one_bound(rule)
@@ -140,18 +132,8 @@ class Asked(AskedCounts):
         from dpwindows.ask.privacy import parse_unit
 
         plain = (
-            *(
-                "strategy",
-                "criterion",
-                "noise",
-                "singleton",
-                "confidence",
-                "max_draws",
-                "group_of",
-                "max_groups",
-                "totals",
-            ),
-            *("distinct_steps", "max_occurrences", "max_runs", "estimate_loss"),
+            *("strategy", "criterion", "noise", "singleton", "confidence", "max_draws", "group_of", "max_groups"),
+            *("totals", "distinct_steps", "max_occurrences", "max_runs", "estimate_loss"),
         )
         return {
             "queries": self.queries(),
@@ -169,11 +151,7 @@ class Asked(AskedCounts):
 
 
 def build_plan(timeline: Any, asked: Asked) -> Plan:
-    """The plan that the options of a command ask for.
-
-    Raises:
-        InputError: what is asked is not legal.
-    """
+    """The plan that the options of a command ask for; raises `InputError` if what is asked is not legal."""
     from dpwindows.plan.plan import Plan
 
     budget = asked.budget()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from shlex import quote
 from typing import NoReturn
 
@@ -86,11 +87,11 @@ class Profile:
     example: str
     unfit: bool
     whole: bool
-    words: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        parted = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", self.name)
-        object.__setattr__(self, "words", tuple(re.findall(r"[^\W_]+", parted.lower())))
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of its name in small letters."""
+        return re.findall(r"[^\W_]+", re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", self.name).lower())
 
     @property
     def share(self) -> float:

@@ -62,11 +62,7 @@ class SignedCounts:
     grouping: Grouping | None = None
 
     def require_possible(self) -> None:
-        """Check that they can be of a log.
-
-        Raises:
-            InputError: they cannot; the message says where, and why.
-        """
+        """Check that they can be of a log; raises `InputError`, which says where and why, if they cannot."""
         for k in self.changes:
             self._require_rows(k)
         total = sum(float(np.abs(table[2].astype(np.float64)).sum()) for table in self.changes.values())

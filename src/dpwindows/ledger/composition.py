@@ -82,11 +82,7 @@ class Charge:
 
     @classmethod
     def of(cls, budget: Budget) -> Charge:
-        """The charge of a release that satisfies a budget.
-
-        Raises:
-            ValueError: the budget is of no known kind.
-        """
+        """The charge of a release that satisfies a budget; raises `ValueError` if the budget is of no known kind."""
         match budget:
             case PureDP(epsilon):
                 return cls(epsilon=exact(epsilon))

@@ -45,20 +45,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 from dpwindows.count.sources.database import database_of
 from dpwindows.errors import InputError, StateBehindLedgerError
+from dpwindows.ledger import rows
 from dpwindows.ledger.book import Book, Entry
 from dpwindows.ledger.places import Connection, Place, Store
 from dpwindows.ledger.request import Request, canonical, require_unit
-from dpwindows.ledger.rows import (
-    damaged,
-    dataset_names,
-    digest_of,
-    read_book,
-    record,
-    require_seal,
-    seal_dataset,
-    seal_of,
-    secret_of,
-)
 from dpwindows.ledger.store import FileStore, Kept
 
 if TYPE_CHECKING:
@@ -136,7 +126,7 @@ class Ledger:
             row = connection.execute("SELECT secret FROM datasets WHERE name = ?", (dataset,)).fetchone()
             if row is None:
                 connection.execute("INSERT INTO datasets VALUES (?, ?, ?, 0, '', '')", (dataset, facts, secret))
-                seal_dataset(connection, dataset)
+                rows.seal_dataset(connection, dataset)
             elif row[0] != secret:
                 raise InputError(
                     f"the ledger {str(store.place)!r} has a dataset {dataset!r} already, and a total is set once: "
@@ -211,7 +201,7 @@ class Ledger:
             if known is not None:
                 return known.number
             book.require_room(request)
-            number = record(connection, self.path, self.dataset, request, state=state, fingerprint=mark)
+            number = rows.record(connection, self.path, self.dataset, request, state=state, fingerprint=mark)
             if state is not None:
                 self._begin(connection, state, token)
             return number
@@ -258,13 +248,13 @@ class Ledger:
                 "UPDATE positions SET step = ?, token = ?, known_step = ?, known_token = ?, seal = ? WHERE state = ?",
                 (*new, *known, self._position_seal(connection, state, new, known), state),
             )
-            seal_dataset(connection, self.dataset)
+            rows.seal_dataset(connection, self.dataset)
 
         self._store.write(act)
 
     def fingerprint(self, answers: ExactAnswers | GroupedAnswers) -> str:
         """A keyed hash of exact answers: it tells whether the data are the same. The key stays in the ledger."""
-        secret = self._store.read(lambda connection: secret_of(connection, self.path, self.dataset))
+        secret = self._store.read(lambda connection: rows.secret_of(connection, self.path, self.dataset))
         digest = hmac.new(secret, b"answers", hashlib.sha256)
         for part in answers.canonical():
             digest.update(part)
@@ -304,11 +294,11 @@ class Ledger:
                 raise InputError(f"dataset {self.dataset!r} has no release with the number {number}")
             if entry.release_id is not None:
                 return self._content(connection, number)
-            digest = digest_of(content)
-            seal = seal_of(secret_of(connection, self.path, self.dataset), number, release_id, digest)
+            digest = rows.digest_of(content)
+            seal = rows.seal_of(rows.secret_of(connection, self.path, self.dataset), number, release_id, digest)
             row = (self.dataset, number, release_id, digest, seal, content)
             connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)", row)
-            seal_dataset(connection, self.dataset)
+            rows.seal_dataset(connection, self.dataset)
             return content
 
         return self._store.write(act)
@@ -326,14 +316,14 @@ class Ledger:
             yield
 
     def _book(self, connection: Connection) -> Book:
-        return read_book(connection, self.path, self.dataset)
+        return rows.read_book(connection, self.path, self.dataset)
 
     def _content(self, connection: Connection, number: int) -> bytes:
         """The release of an entry whose book was read, so that its digest is sealed."""
         query = "SELECT digest, content FROM releases WHERE dataset = ? AND number = ?"
         digest, content = connection.execute(query, (self.dataset, number)).fetchone() or ("", None)
-        if not isinstance(content, bytes) or digest_of(content) != digest:
-            raise damaged(self.path)
+        if not isinstance(content, bytes) or rows.digest_of(content) != digest:
+            raise rows.damaged(self.path)
         return content
 
     def _begun(self, connection: Connection, request: Request, state: str, token: str) -> Entry | None:
@@ -351,7 +341,7 @@ class Ledger:
         seal = self._position_seal(connection, state, new, known)
         row = (state, self.dataset, *new, *known, seal)
         connection.execute("INSERT INTO positions VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        seal_dataset(connection, self.dataset)
+        rows.seal_dataset(connection, self.dataset)
 
     def _position(self, connection: Connection, state: str) -> tuple[Position, Position]:
         """The position on record, and the one before it."""
@@ -362,11 +352,11 @@ class Ledger:
         if row is None:
             raise InputError(f"dataset {self.dataset!r} of the ledger {str(self.path)!r} has no stream {state!r}")
         *values, seal = row
-        require_seal(self.path, seal, secret_of(connection, self.path, self.dataset), state, *values)
+        rows.require_seal(self.path, seal, rows.secret_of(connection, self.path, self.dataset), state, *values)
         return Position(*values[:2]), Position(*values[2:])
 
     def _position_seal(self, connection: Connection, state: str, new: Position, known: Position) -> str:
-        return seal_of(secret_of(connection, self.path, self.dataset), state, *new, *known)
+        return rows.seal_of(rows.secret_of(connection, self.path, self.dataset), state, *new, *known)
 
 
 def _beginning(token: str) -> tuple[Position, Position]:
@@ -400,7 +390,7 @@ def book_of(path: str | Path, dataset: str) -> Book:
         EngineError: the ledger is damaged or locked, cannot be read or cannot be reached.
     """
     store = store_at(path)
-    return store.read(lambda connection: read_book(connection, store.place, dataset))
+    return store.read(lambda connection: rows.read_book(connection, store.place, dataset))
 
 
 def datasets(path: str | Path) -> list[str]:
@@ -410,7 +400,7 @@ def datasets(path: str | Path) -> list[str]:
         EngineError: the ledger cannot be read, or is damaged.
     """
     store = store_at(path)
-    return store.read(lambda connection: dataset_names(connection, store.place))
+    return store.read(lambda connection: rows.dataset_names(connection, store.place))
 
 
 def _require_name(dataset: str) -> None:

@@ -100,11 +100,7 @@ def canonical(values: Any) -> str:
 
 
 def require_unit(unit: Unit) -> None:
-    """Check that a ledger knows what a unit implies.
-
-    Raises:
-        InputError: it does not.
-    """
+    """Check that a ledger knows what a unit implies; raises `InputError` if it does not."""
     if type(unit) not in _UNITS:
         raise InputError(f"a ledger knows the units event, item, item-add-remove and item-per:L, got {unit.name!r}")
 

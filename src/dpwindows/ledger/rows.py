@@ -40,11 +40,7 @@ def _held(connection: Connection, dataset: str) -> list[str | int | None]:
 
 
 def read_book(connection: Connection, path: Place, dataset: str) -> Book:
-    """A dataset with its entries, every seal checked.
-
-    Raises:
-        EngineError: the ledger is damaged.
-    """
+    """A dataset with its entries, every seal checked; raises `EngineError` if the ledger is damaged."""
     facts, secret, count, last_seal = _dataset_row(connection, path, dataset)
     rows = connection.execute(
         """SELECT number, request_key, fingerprint, state, facts, seal FROM entries
@@ -89,13 +85,7 @@ def _stream_steps(connection: Connection, path: Place, dataset: str, secret: byt
 
 
 def record(
-    connection: Connection,
-    path: Place,
-    dataset: str,
-    request: Request,
-    *,
-    state: str | None,
-    fingerprint: str | None,
+    connection: Connection, path: Place, dataset: str, request: Request, *, state: str | None, fingerprint: str | None
 ) -> int:
     """Write an entry, and its number and seal into the dataset; returns the number."""
     _, secret, count, last_seal = _dataset_row(connection, path, dataset)
@@ -131,11 +121,7 @@ def _dataset_row(connection: Connection, path: Place, dataset: str) -> tuple[str
 
 
 def dataset_names(connection: Connection, path: Place) -> list[str]:
-    """The names of all datasets, in order.
-
-    Raises:
-        EngineError: one of them is no text.
-    """
+    """The names of all datasets, in order; raises `EngineError` if one of them is no text."""
     # With a column that no index has: no seal covers an index, and a damaged one could hide a dataset.
     names = [name for name, _ in connection.execute("SELECT name, seal FROM datasets")]
     if not all(isinstance(name, str) for name in names):
@@ -154,11 +140,7 @@ def seal_of(secret: bytes, *values: str | int | None) -> str:
 
 
 def require_seal(path: Place, seal: str, secret: bytes, *values: str | int | None) -> None:
-    """Check the seal of a row.
-
-    Raises:
-        EngineError: the row was not written with these values.
-    """
+    """Check the seal of a row; raises `EngineError` if the row was not written with these values."""
     try:
         whole = hmac.compare_digest(seal, seal_of(secret, *values))
     except (TypeError, ValueError):

@@ -386,10 +386,7 @@ def _first_line(error: BaseException) -> str:
 def grants(role: str) -> list[str]:
     """The statements by which a ledger's owner lets a role spend from its datasets, and neither erase nor add one."""
     to = f"TO {quote_name(role)}"
-    seals = {
-        "datasets": "entries, last_seal, seal",
-        "positions": "step, token, known_step, known_token, seal",
-    }
+    seals = {"datasets": "entries, last_seal, seal", "positions": "step, token, known_step, known_token, seal"}
     return [
         f"GRANT USAGE ON SCHEMA {SCHEMA} {to}",
         f"GRANT SELECT ON {', '.join(f'{SCHEMA}.{name}' for name in _NAMES)} {to}",

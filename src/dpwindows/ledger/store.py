@@ -29,7 +29,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -67,28 +67,6 @@ KIND = Kind("a ledger", 0x6470776C, LEDGER, _TABLES)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def create_file(path: Path) -> None:
-    """Make an empty ledger, or leave the one that is there.
-
-    Raises:
-        InputError: there is something else, or no such folder.
-        EngineError: the file cannot be written.
-    """
-    if path.parent.is_dir():
-        require_private_folder(path, "ledger")
-    _make_private(path)
-    require_current_journal(path)
-    with _connected(path) as connection:
-        connection.execute(DURABLE)
-        connection.execute("BEGIN IMMEDIATE")
-        if _is_blank(connection):
-            _require_private(path)
-            make_tables(connection, KIND)
-        require_kind(connection, path, KIND, damaged)
-        connection.execute("COMMIT")
-    _settle(path)
-
-
 class Kept:
     """A connection that is opened when it is first used, and used again as long as the file is the same. Close it."""
 
@@ -111,83 +89,6 @@ class Kept:
         self.connection = None
 
 
-@contextmanager
-def writing(path: Path, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
-    """One transaction that may write: all of it is durable when the block ends, none of it if the block raises.
-
-    What it finds is durable, too. `kept` is the connection of whoever asks more than once.
-
-    Raises:
-        InputError: the file is missing, no ledger of this version, or not private.
-        EngineError: it is damaged, locked, or cannot be written.
-    """
-    require_trusted(path)
-    with _transaction(path, "BEGIN IMMEDIATE", kept) as connection:
-        before = connection.total_changes
-        yield connection
-        # A commit that changes something syncs the folder itself, before and after it does.
-        if connection.total_changes == before:
-            _settle(path)
-
-
-@contextmanager
-def reading(path: Path, *, to_act: bool = False, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
-    """One transaction that reads a consistent state; raises as `writing` does, but anybody's file may be looked at.
-
-    With `to_act`, by which noise is drawn or numbers are published, the file must be nobody else's, and on disk.
-    """
-    if to_act:
-        require_trusted(path)
-    with _transaction(path, "BEGIN", kept) as connection:
-        if to_act:
-            _settle(path)
-        yield connection
-
-
-def require_trusted(path: Path) -> None:
-    """Check that a ledger is there, under one name, and that nobody else can change or replace it.
-
-    Raises:
-        InputError: it is not there, has several names, or somebody can.
-    """
-    if not path.is_file():
-        raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
-    require_private(path, "ledger")
-    require_one_name(path)
-
-
-@contextmanager
-def turn(path: Path, patience: float) -> Iterator[None]:
-    """Hold the right to draw noise for this ledger's releases; one process, or thread, holds it at a time.
-
-    It is a lock on an empty file beside the ledger, which the system lets go of when the process ends, however it
-    ends: whoever holds it knows that nobody else is between spending and storing.
-
-    Raises:
-        EngineError: another holds it for longer than `patience` seconds, or the file cannot be made.
-    """
-    # One lock, whatever links lead to the ledger.
-    beside = path.resolve()
-    beside = beside.with_name(beside.name + ".lock")
-    _make_private(beside)
-    deadline = time.monotonic() + patience
-    with _connected(beside, patience=0.1) as connection:
-        # The first statement to touch the file: anything before it would fail at once where it should wait.
-        while True:
-            try:
-                connection.execute("BEGIN EXCLUSIVE")
-                break
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in _LOCKED:
-                    raise
-                if time.monotonic() > deadline:
-                    raise EngineError(
-                        f"another release that uses the ledger {str(path)!r} has been at work for {patience:g} "
-                        "seconds: run this one again when it has ended; nothing was spent"
-                    ) from None
-        yield
-
-
 @dataclass(frozen=True)
 class FileStore:
     """A ledger in a file, as `ledger.places.Store`; `kept` is the connection of whoever asks more than once."""
@@ -196,40 +97,112 @@ class FileStore:
     kept: Kept | None = None
 
     def create(self) -> None:
-        """As `create_file`."""
-        create_file(self.place)
+        """Make an empty ledger, or leave the one that is there.
+
+        Raises:
+            InputError: there is something else, or no such folder.
+            EngineError: the file cannot be written.
+        """
+        path = self.place
+        if path.parent.is_dir():
+            require_private_folder(path, "ledger")
+        _make_private(path)
+        require_current_journal(path)
+        with _connected(path) as connection:
+            connection.execute(DURABLE)
+            connection.execute("BEGIN IMMEDIATE")
+            if _is_blank(connection):
+                _require_private(path)
+                make_tables(connection, KIND)
+            require_kind(connection, path, KIND, damaged)
+            connection.execute("COMMIT")
+        _settle(path)
 
     def require_trusted(self) -> None:
-        """As `require_trusted`."""
-        require_trusted(self.place)
+        """Check that a ledger is there, under one name, and that nobody else can change or replace it.
+
+        Raises:
+            InputError: it is not there, has several names, or somebody can.
+        """
+        _require_there(self.place)
+        require_private(self.place, "ledger")
+        require_one_name(self.place)
 
     def write(self, act: Callable[[Connection], T]) -> T:
-        """What `act` returns, in a transaction as of `writing`."""
-        with writing(self.place, self.kept) as connection:
-            return act(connection)
+        """What `act` returns, in one transaction: all of it is durable then, and so is what it found; or none of it.
+
+        Raises:
+            InputError: the file is missing, no ledger of this version, or not private.
+            EngineError: it is damaged, locked, or cannot be written.
+        """
+        self.require_trusted()
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            before = connection.total_changes
+            result = act(connection)
+            # A commit that changes something syncs the folder itself, before and after it does.
+            if connection.total_changes == before:
+                _settle(self.place)
+        return result
 
     def read(self, act: Callable[[Connection], T], *, to_act: bool = False) -> T:
-        """What `act` returns, in a transaction as of `reading`."""
-        with reading(self.place, to_act=to_act, kept=self.kept) as connection:
+        """What `act` returns of one consistent state; raises as `write` does, but anybody's file may be looked at.
+
+        With `to_act`, by which noise is drawn or numbers are published, the file must be nobody else's, and on disk.
+        """
+        if to_act:
+            self.require_trusted()
+        with self._transaction("BEGIN") as connection:
+            if to_act:
+                _settle(self.place)
             return act(connection)
 
-    def turn(self, patience: float) -> AbstractContextManager[None]:
-        """As `turn`."""
-        return turn(self.place, patience)
+    @contextmanager
+    def turn(self, patience: float) -> Iterator[None]:
+        """Hold the right to draw noise for this ledger's releases; one process, or thread, holds it at a time.
+
+        It is a lock on an empty file beside the ledger, which the system lets go of when the process ends, however it
+        ends: whoever holds it knows that nobody else is between spending and storing.
+
+        Raises:
+            EngineError: another holds it for longer than `patience` seconds, or the file cannot be made.
+        """
+        # One lock, whatever links lead to the ledger.
+        beside = self.place.resolve()
+        beside = beside.with_name(beside.name + ".lock")
+        _make_private(beside)
+        deadline = time.monotonic() + patience
+        with _connected(beside, patience=0.1) as connection:
+            # The first statement to touch the file: anything before it would fail at once where it should wait.
+            while True:
+                try:
+                    connection.execute("BEGIN EXCLUSIVE")
+                    break
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF not in _LOCKED:
+                        raise
+                    if time.monotonic() > deadline:
+                        raise EngineError(
+                            f"another release that uses the ledger {str(self.place)!r} has been at work for "
+                            f"{patience:g} seconds: run this one again when it has ended; nothing was spent"
+                        ) from None
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        _require_there(self.place)
+        require_current_journal(self.place)
+        with _connected(self.place, kept=self.kept) as connection:
+            connection.execute(DURABLE)
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(begin)
+            require_kind(connection, self.place, KIND, damaged)
+            yield connection
+            connection.execute("COMMIT")
 
 
-@contextmanager
-def _transaction(path: Path, begin: str, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
+def _require_there(path: Path) -> None:
     if not path.is_file():
         raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
-    require_current_journal(path)
-    with _connected(path, kept=kept) as connection:
-        connection.execute(DURABLE)
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(begin)
-        require_kind(connection, path, KIND, damaged)
-        yield connection
-        connection.execute("COMMIT")
 
 
 @contextmanager

@@ -35,11 +35,7 @@ def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
 
 @lru_cache(maxsize=_KEPT)
 def step_reader(measured: CausalMap) -> StepReader:
-    """The reader of a map's measurement, position by position.
-
-    Raises:
-        TypeError: the map needs what comes later.
-    """
+    """The reader of a map's measurement, position by position; raises `TypeError` if the map needs what comes later."""
     match measured:
         case Identity():
             return IdentityReader(measured)

@@ -102,11 +102,7 @@ class Reader(ABC):
 
 @lru_cache(maxsize=_KEPT)
 def of(design: Design) -> Reader:
-    """The reader of a design.
-
-    Raises:
-        ValueError: every threshold has a map of its own: ask the design `at` one.
-    """
+    """The reader of a design; raises `ValueError` if every threshold has a map of its own: ask the design `at` one."""
     if not design.alike:
         raise ValueError("every threshold has a map of its own here: ask the design `at` one")
     return _READERS[type(design.shape)](design.shape, design)

@@ -19,7 +19,7 @@ one draw.
 the log.)
 
 **Durable before visible.** Each of spending and storing is on disk when it returns, and so is a stored release before
-it is returned (`ledger.store.reading`): whatever anybody sees can be had again after a loss of power, to the last bit.
+it is returned (`ledger.store`): whatever anybody sees can be had again after a loss of power, to the last bit.
 
 **Of two processes with the same request at once** one draws; the other waits for its turn and finds what was stored. A
 turn that was lost with its connection does no harm: both go on with one entry.

@@ -87,24 +87,21 @@ class Clock:
 
     def starts(self, instants: Instants) -> list[str]:
         """Window starts (from `wall`, inclusive) as text."""
-        return self._text(instants)
+        if instants.dtype.kind != "M":
+            return [str(int(value)) for value in instants]
+        unit = "D" if self.dates else "s" if self.unit == "second" else "m"
+        return [str(text).replace("T", " ") for text in np.datetime_as_string(instants.astype(f"datetime64[{unit}]"))]
 
     def ends(self, instants: Instants) -> list[str]:
         """Window ends (from `wall`, exclusive) as text: the last day or number inside the window; else the end."""
         if instants.dtype.kind != "M":
-            return self._text(instants - 1)
-        return self._text(instants - np.timedelta64(1, "us") if self.dates else instants)
+            return self.starts(instants - 1)
+        return self.starts(instants - np.timedelta64(1, "us") if self.dates else instants)
 
     @property
     def until(self) -> str:
         """The word before an end written by `ends`: `through` where it is inside the window, else `until`."""
         return "through" if self.dates or self.unit is None else "until"
-
-    def _text(self, instants: Instants) -> list[str]:
-        if instants.dtype.kind != "M":
-            return [str(int(value)) for value in instants]
-        unit = "D" if self.dates else "s" if self.unit == "second" else "m"
-        return [str(text).replace("T", " ") for text in np.datetime_as_string(instants.astype(f"datetime64[{unit}]"))]
 
     def length(self, steps: int) -> str:
         """So many steps in words: `28 days`, `7 hours`, `12 steps`."""

@@ -23,8 +23,8 @@ from dpwindows.report.figures import MOST_FIGURES, figures, last_numbers
 from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
-from dpwindows.report.series import ALL, Family, Series, families, seen
-from dpwindows.report.words import NOUN, TO_QUOTE, confidence_of, each, figures_of, plain
+from dpwindows.report.series import ALL, Family, Series, families
+from dpwindows.report.words import NOUN, TO_QUOTE, confidence_of, forecast_grid, plain
 
 _SCRIPTS = ("numbers.js", "charts.js", "explore.js", "table.js", "report.js")
 _TABLE_ROWS = 40
@@ -177,41 +177,17 @@ def _budget_words(metadata: Mapping[str, Any]) -> str:
 
 
 def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
-    forecast = metadata["forecast"]
-    released = {_named(one): one for family in found for one in family.series}
-    limits = any(row.get("ratio_to_limit") is not None for row in forecast)
-    interval = f"{percent(confidence_of(metadata), 6)} interval"
-    head = [
-        "Window",
-        "Seen",
-        "Strategy",
-        "Standard error, forecast",
-        "in this release",
-        "largest",
-        f"{interval} \u00b1",
+    held = {_named(one): _rms(one.numbers("std_error")) for family in found for one in family.series}
+    rows = [
+        {**row, "released": held.get((row["window"], row["measure"], row["k"], tuple(row.get("by") or ())))}
+        for row in metadata["forecast"]
     ]
-    head += ["Times the known limit"] if limits else []
-    body = []
-    for row in forecast:
-        one = released.get((row["window"], row["measure"], row["k"], tuple(row.get("by") or ())))
-        body.append(
-            [
-                str(row["window"]),
-                seen(str(row["measure"]), row["k"]) + each(row),
-                str(row["strategy"]),
-                figures_of(row["rms"]),
-                figures_of(None if one is None else _rms(one.numbers("std_error"))),
-                figures_of(row["max"]),
-                figures_of(row["half_width"]),
-                *([figures_of(row.get("ratio_to_limit"))] if limits else []),
-            ]
-        )
     return (
         '<section aria-labelledby="errors"><h2 id="errors">How precise the numbers are</h2>'
         "<p>These errors were forecast before any data was read, and are the same whatever the data. Each is the root "
         "mean square over all windows of a query, and so is the half width of the interval. An interval holds for one "
         "window at a time.</p>"
-        + grid(head, body, numeric=range(3, len(head)), label="Errors by query")
+        + forecast_grid(rows, confidence_of(metadata))
         + "".join(f'<p class="note">{escape(str(note))}</p>' for note in metadata["notes"])
         + "</section>"
     )

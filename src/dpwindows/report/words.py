@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpwindows.ask.queries import Measure
 from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
 from dpwindows.report.html import grid
@@ -96,21 +95,25 @@ def when(shown: Shown, clock: Clock) -> str:
 
 def measure_text(row: Mapping[str, Any]) -> str:
     """A measure, such as `at least 3`, or `occurrences`."""
-    return str(Measure.of(row["measure"], row["k"]))
+    return str(row["measure"]).replace("_", " ") + ("" if row["k"] is None else f" {row['k']}")
 
 
 def forecast_grid(entries: Sequence[Mapping[str, Any]], confidence: float | None = None) -> str:
-    """The entries of a forecast as an HTML table; `confidence` of the intervals, where it is known."""
+    """The entries of a forecast as an HTML table; `confidence` of the intervals, where it is known.
+
+    With `released` in them, the standard error that each came to have, it is shown too.
+    """
     interval = f"{percent(confidence, 6)} interval \u00b1" if confidence else "Interval \u00b1"
-    head = ["Window", "Seen", "Standard error", interval, "Largest", "Times the known limit", "Strategy"]
-    errors = ("rms", "half_width", "max", "ratio_to_limit")
+    errors = {"Standard error": "rms", "In this release": "released", interval: "half_width", "Largest": "max"}
+    errors |= {"Times the known limit": "ratio_to_limit"}
+    shown = {name: key for name, key in errors.items() if all(key in row for row in entries)}
     rows = [
         [
             str(row["window"]),
             measure_text(row) + each(row),
-            *(figures_of(row[key]) for key in errors),
+            *(figures_of(row[key]) for key in shown.values()),
             str(row["strategy"]),
         ]
         for row in entries
     ]
-    return grid(head, rows, numeric=range(2, 6), label="Forecast")
+    return grid(["Window", "Seen", *shown, "Strategy"], rows, numeric=range(2, len(shown) + 2), label="Forecast")

@@ -190,10 +190,7 @@ RULED = [
     Wanted((OCCURRENCES, 1, 3), CountingRule(max_occurrences=2), loss=True),
     Wanted((OCCURRENCES, 1, 3), CountingRule(distinct_steps=True)),
 ]
-CASES = [
-    *((Wanted((OCCURRENCES, 1, 2)), groups) for groups in GROUPED),
-    *((wanted, None) for wanted in RULED),
-]
+CASES = [*((Wanted((OCCURRENCES, 1, 2)), groups) for groups in GROUPED), *((wanted, None) for wanted in RULED)]
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))

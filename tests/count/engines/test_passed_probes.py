@@ -21,7 +21,6 @@ from dpwindows.count.query.probe import Probe
 from dpwindows.errors import InputError
 from tests.counting import in_steps
 
-DIALECT = dialect_named("datafusion")
 ONE = Probe("a number", "SELECT 0 AS place, 1 AS found", (("one", 1),))
 
 

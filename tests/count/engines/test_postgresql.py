@@ -384,10 +384,7 @@ def test_a_release_of_a_table(server: PostgreSQL, owner: psycopg.Connection, tmp
     assert estimates == [1, 2, 2, 2, 0, 1, 1, 1]
     assert "127.0.0.1" not in out.read_text()
     plan = dw.Plan(
-        [dw.Cumulative()],
-        timeline=dw.Timeline("2013-01-01", "2013-01-05"),
-        unit=dw.EventLevel(),
-        budget=dw.PureDP(1e9),
+        [dw.Cumulative()], timeline=dw.Timeline("2013-01-01", "2013-01-05"), unit=dw.EventLevel(), budget=dw.PureDP(1e9)
     )
     release = plan.run(server.address(), item="who", time="at", table="visits", engine="postgresql")
     assert [round(value) for value in release.to_arrow()["estimate"].to_pylist()] == [1, 1, 2, 2]

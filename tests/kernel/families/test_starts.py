@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.designs import Design
@@ -14,8 +13,6 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.direct import design as direct_design_or_none
 from tests.kernel.made_up import EVENT, ITEM
 from tests.single_item import all_logs, differences
-
-UNITS: tuple[Unit, ...] = (ItemAddRemove(), ItemLevel())
 
 
 def direct_design(problem: Problem) -> Design:

@@ -176,8 +176,8 @@ MUTANTS = [
     Mutant(
         "The ledger records whatever is asked, beyond its total too.",
         "ledger/ledger.py",
-        "            book.require_room(request)\n            number = record(",
-        "            number = record(",
+        "            book.require_room(request)\n            number = rows.record(",
+        "            number = rows.record(",
         f"{LEDGER}test_a_refusal_names_total_spent_asked_and_left",
     ),
     Mutant(
@@ -509,7 +509,7 @@ MUTANTS = [
     Mutant(
         "A stored release, or a stream's position, is relied upon, and a loss of power takes it back.",
         "ledger/store.py",
-        "        if to_act:\n            _settle(path)\n",
+        "            if to_act:\n                _settle(self.place)\n",
         "",
         f"{LEDGER}test_what_is_acted_upon_is_on_disk_first",
     ),
@@ -537,7 +537,7 @@ MUTANTS = [
     Mutant(
         "What is left of an interrupted write is found under one name of a ledger, and spent from under the other.",
         "ledger/store.py",
-        "    require_one_name(path)\n",
+        "        require_one_name(self.place)\n",
         "",
         f"{JOURNAL}test_a_second_name_is_refused",
     ),

@@ -13,11 +13,7 @@ DIALECTS = tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of this name.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The dialect of this name; raises `InputError` if there is none."""
     if name not in DIALECTS:
         raise InputError(f"there is no dialect {name!r}{near(name, DIALECTS)}; the dialects are {', '.join(DIALECTS)}")
     found: Dialect = import_module(f"{__name__}.{name}").DIALECT

@@ -31,6 +31,7 @@ class BigQuery(Dialect):
         "TIMESTAMP": "TIMESTAMP '{micro}+00:00'",
     }
     divide, remainder = "DIV({}, {})", "MOD({}, {})"
+    numeral = f"SAFE_CAST(TRIM({{}}, '{BLANKS.translate(_ESCAPES)}') AS INT64)"
     wall, instant = "DATETIME '{}'", "TIMESTAMP '{}'"
     materialized = ""
     version = "SELECT 'BigQuery'"
@@ -57,9 +58,6 @@ class BigQuery(Dialect):
 
     def matches(self, text: str, pattern: str) -> str:
         return f"REGEXP_CONTAINS({text}, {self.literal(f'^({pattern})$')})"
-
-    def number(self, text: str) -> str:
-        return f"SAFE_CAST(TRIM({text}, {self.literal(BLANKS)}) AS INT64)"
 
 
 DIALECT = BigQuery()

@@ -63,6 +63,8 @@ class ClickHouse(Dialect):
         "DateTime64(9, 'UTC')": "toDateTime64('{nano}', 9, 'UTC')",
     }
     divide = "intDiv({}, {})"
+    matching = "match({}, {})"
+    numeral = f"toInt64OrNull(trim(BOTH '{BLANKS}' FROM {{}}))"
     version = "SELECT version(), (SELECT toString(groupArray((name, value))) FROM system.settings WHERE changed)"
     materialized = ""
 
@@ -102,12 +104,6 @@ class ClickHouse(Dialect):
         if column.kind is Kind.DATE:
             return f"time >= toDate32('{low.date()}') AND time < toDate32('{high.date()}')"
         return f"time >= toDateTime64('{low}', 0, 'UTC') AND time < toDateTime64('{high}', 0, 'UTC')"
-
-    def matches(self, text: str, pattern: str) -> str:
-        return f"match({text}, {quote_text(f'^({pattern})$')})"
-
-    def number(self, text: str) -> str:
-        return f"toInt64OrNull(trim(BOTH {quote_text(BLANKS)} FROM {text}))"
 
     def failure(self, message: str, column: str, value: str) -> str:
         return f"toInt64(throwIf({column} IS NOT NULL AND ({value}) IS NULL, {quote_text(message)}))"

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import BLANKS, Column, Dialect, Kind
 
 _PER_SECOND = {"S": 1, "MS": 10**3, "US": 10**6, "NS": 10**9}
 
@@ -34,6 +34,8 @@ class DataFusion(Dialect):
         ),
         "timestamp[ns]": "arrow_cast('{nano}', 'Timestamp(Nanosecond, None)')",
     }
+    matching = "regexp_like({}, {})"
+    numeral = f"TRY_CAST(btrim({{}}, '{BLANKS}') AS BIGINT)"
     materialized = ""
     fence = f" LIMIT {2**63 - 1}"
 
@@ -71,12 +73,6 @@ class DataFusion(Dialect):
         bounds = (int(time.replace(tzinfo=UTC).timestamp()) * _unit(column) for time in (low, high))
         first, last = (max(-(2**63), min(bound, 2**63 - 1)) for bound in bounds)
         return f"CAST(time AS BIGINT) >= {first} AND CAST(time AS BIGINT) < {last}"
-
-    def matches(self, text: str, pattern: str) -> str:
-        return f"regexp_like({text}, {quote_text(f'^({pattern})$')})"
-
-    def number(self, text: str) -> str:
-        return f"TRY_CAST(btrim({text}, {quote_text(BLANKS)}) AS BIGINT)"
 
     def whole(self, number: str) -> str:
         # What it rounds down is a floating-point number, and x % 1 it takes for 0 where x is never null.

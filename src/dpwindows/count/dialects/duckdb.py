@@ -40,6 +40,8 @@ class DuckDB(Dialect):
         "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ '{micro}+00:00'",
     }
     divide = "{} // {}"
+    matching, anchored = "regexp_full_match({}, {})", "{}"
+    numeral = "TRY_CAST(trim({}) AS HUGEINT)"
 
     def microseconds(self, column: Column, about: str) -> str:
         if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
@@ -60,12 +62,6 @@ class DuckDB(Dialect):
         cast turns JSON, and types that a user made of text, into that, and does nothing else.
         """
         return f'CAST({name} AS VARCHAR) COLLATE "binary"' if column.kind is Kind.TEXT else name
-
-    def matches(self, text: str, pattern: str) -> str:
-        return f"regexp_full_match({text}, {quote_text(pattern)})"
-
-    def number(self, text: str) -> str:
-        return f"TRY_CAST(trim({text}) AS HUGEINT)"
 
     def whole(self, number: str) -> str:
         # A decimal of 38 digits has no room for what it is compared with, a HUGEINT has.

@@ -32,6 +32,7 @@ class PostgreSQL(Dialect):
     }
 
     fence = " OFFSET 0"
+    matching, numeral = "{} ~ {}", "CAST({} AS numeric)"
 
     def microseconds(self, column: Column, about: str) -> str:
         # Dates run to the year 5874897, which as microseconds would not fit.
@@ -43,12 +44,6 @@ class PostgreSQL(Dialect):
         if role == "item" and column.type_name == "CHARACTER":
             return f"bpcharsend({name})"  # as text it would lose its trailing spaces
         return f'CAST({name} AS text) COLLATE "C"' if column.kind is Kind.TEXT else name
-
-    def matches(self, text: str, pattern: str) -> str:
-        return f"{text} ~ {quote_text(f'^({pattern})$')}"
-
-    def number(self, text: str) -> str:
-        return f"CAST({text} AS numeric)"
 
     def whole(self, number: str) -> str:
         # Infinity is its own floor; divided, it leaves NaN, which is not 0.

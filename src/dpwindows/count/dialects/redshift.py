@@ -28,6 +28,8 @@ class Redshift(Dialect):
         "TIMESTAMP": "TIMESTAMP '{micro}'",
         "TIMESTAMPTZ": "TIMESTAMPTZ '{micro}+00:00'",
     }
+    matching = "{} ~ {}"
+    numeral = f"TRY_CAST(BTRIM({{}}, '{BLANKS}') AS BIGINT)"
     materialized = ""
     ranges = False
 
@@ -52,12 +54,6 @@ class Redshift(Dialect):
             return "CAST(DATEDIFF(day, DATE '1970-01-01', time) AS BIGINT) * 86400000000"
         clock = "time AT TIME ZONE 'UTC'" if column.kind is Kind.INSTANT else "time"
         return f"DATEDIFF(microsecond, TIMESTAMP '1970-01-01 00:00:00', {clock})"
-
-    def matches(self, text: str, pattern: str) -> str:
-        return f"{text} ~ {quote_text(f'^({pattern})$')}"
-
-    def number(self, text: str) -> str:
-        return f"TRY_CAST(BTRIM({text}, {quote_text(BLANKS)}) AS BIGINT)"
 
 
 DIALECT = Redshift()

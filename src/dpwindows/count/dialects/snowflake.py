@@ -30,6 +30,9 @@ class Snowflake(Dialect):
     # Rounded quotients of six digits would do no harm: this one has none behind the point.
     divide = "({0} - MOD({0}, {1})) / {1}"
     remainder = "MOD({}, {})"
+    # All of the text has to match.
+    matching, anchored = "REGEXP_LIKE({}, {})", "{}"
+    numeral = f"TRY_TO_NUMBER(TRIM({{}}, '{BLANKS}'), 38, 0)"
     wall, instant = "TO_TIMESTAMP_NTZ('{}')", "TO_TIMESTAMP_TZ('{}')"
     materialized = ""
     version = "SELECT current_version()"
@@ -44,13 +47,6 @@ class Snowflake(Dialect):
         if column.kind is Kind.DATE:
             return "DATEDIFF(day, DATE '1970-01-01', time) * 86400000000"
         return "FLOOR(DATE_PART(epoch_nanosecond, time) / 1000)"
-
-    def matches(self, text: str, pattern: str) -> str:
-        # All of the text has to match.
-        return f"REGEXP_LIKE({text}, {self.literal(pattern)})"
-
-    def number(self, text: str) -> str:
-        return f"TRY_TO_NUMBER(TRIM({text}, {self.literal(BLANKS)}), 38, 0)"
 
 
 DIALECT = Snowflake()

@@ -31,6 +31,9 @@ class Spark(Dialect):
         "TIMESTAMP": "TIMESTAMP_LTZ '{micro}+00:00'",
     }
     divide = "{} div {}"
+    # $ would let a line end follow.
+    matching, anchored = "{} RLIKE r{}", r"^({})\z"
+    numeral = "try_cast({} AS DECIMAL(38, 0))"
     wall, instant = "TIMESTAMP_NTZ '{}'", "TIMESTAMP_LTZ '{}'"
     materialized = ""
 
@@ -57,13 +60,6 @@ class Spark(Dialect):
         if column.kind is not Kind.TEXT:
             return name
         return f"CAST({name} AS BINARY)" if role == "item" else f"CAST(CAST({name} AS BINARY) AS STRING)"
-
-    def matches(self, text: str, pattern: str) -> str:
-        # $ would let a line end follow.
-        return rf"{text} RLIKE r'^({pattern})\z'"
-
-    def number(self, text: str) -> str:
-        return f"try_cast({text} AS DECIMAL(38, 0))"
 
     def literal(self, text: str) -> str:
         # In a plain literal a backslash is an escape, or not, by the settings of the session.

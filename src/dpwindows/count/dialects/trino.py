@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import ClassVar
 
-from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import Column, Dialect, Kind
 
 
 class Trino(Dialect):
@@ -31,6 +31,9 @@ class Trino(Dialect):
         "TIMESTAMP(6) WITH TIME ZONE": "TIMESTAMP '{micro} UTC'",
     }
     instant = "TIMESTAMP '{}'"
+    # $ would let a line end follow.
+    matching, anchored = "regexp_like({}, {})", r"^({})\z"
+    numeral = "TRY_CAST(regexp_extract({}, '[+-]?[0-9]+') AS BIGINT)"
     materialized = ""
 
     def column_of(self, type_name: str) -> Column:
@@ -44,14 +47,6 @@ class Trino(Dialect):
         seconds = f"date_diff('second', TIMESTAMP '1970-01-01 00:00:00', date_trunc('second', {clock}))"
         digits = f"coalesce(regexp_extract(CAST({clock} AS VARCHAR), '[.]([0-9]+)', 1), '')"
         return f"{seconds} * 1000000 + CAST(substr({digits} || '000000', 1, 6) AS BIGINT)"
-
-    def matches(self, text: str, pattern: str) -> str:
-        # $ would let a line end follow.
-        whole = rf"^({pattern})\z"
-        return f"regexp_like({text}, {quote_text(whole)})"
-
-    def number(self, text: str) -> str:
-        return f"TRY_CAST(regexp_extract({text}, '[+-]?[0-9]+') AS BIGINT)"
 
 
 DIALECT = Trino()

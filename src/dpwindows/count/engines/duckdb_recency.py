@@ -24,14 +24,7 @@ from collections.abc import Sequence
 import duckdb
 
 from dpwindows.ask.queries import OCCURRENCES
-from dpwindows.count.query.recency import (
-    Occurrences,
-    is_held,
-    move_signs,
-    rows_back,
-    sum_steps_back_sql,
-    summed_sql,
-)
+from dpwindows.count.query.recency import Occurrences, is_held, move_signs, rows_back, sum_steps_back_sql, summed_sql
 
 _MARK = "dpwindows found rows out of order"
 # With offsets beyond its vectors of 2048 rows DuckDB gathers all rows first; a sum of up to k counts a row stops

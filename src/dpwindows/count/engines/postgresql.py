@@ -47,7 +47,7 @@ class Server(SqlAlchemy):
             "SELECT nspname, relname, pg_table_is_visible(c.oid), array_agg(CAST(attname AS text) ORDER BY attnum) "
             "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid "
             "WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname NOT IN "
-            "('pg_catalog', 'information_schema', 'pg_toast') GROUP BY 1, 2, c.oid ORDER BY 3 DESC, 1, 2",
+            "('pg_catalog', 'information_schema', 'pg_toast') GROUP BY 1, 2, c.oid ORDER BY 3 DESC, 1, 2"
         )
         shown = [name if visible else f"{schema}.{name}" for schema, name, visible, _ in tables]
         own = {(schema, name): columns for schema, name, _, columns in tables}

@@ -61,12 +61,17 @@ class Dialect(ABC):
     without and with an offset, and `materialized` stands before a common table expression that is read more than once.
     `fence` ends a query whose expressions are worked out once a row, where an engine would put them in place of the
     columns they make, over and over. `version` is a query for what decides how the engine reads all others, in one row.
+    `matching` is a pattern for a condition of a text and of a regular expression, which `anchored` makes one for all of
+    the text; `numeral` is one for the number that digits in a text write.
     `ranges` says whether there are window frames of numbers (RANGE BETWEEN 3 PRECEDING AND CURRENT ROW).
     """
 
     name: str
     kinds: ClassVar[Mapping[Kind, tuple[str, ...]]]
     samples: ClassVar[Mapping[str, str]]
+    matching: str
+    anchored: str = "^({})$"
+    numeral: str
     divide: str = "{} / {}"
     remainder: str = REMAINDER
     wall: str = "TIMESTAMP '{}'"
@@ -95,13 +100,13 @@ class Dialect(ABC):
         of `between`, does not hold. The time zone of a session must not matter.
         """
 
-    @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
         """A condition: `text` as a whole matches INTEGER_TEXT or TIME_TEXT."""
+        return self.matching.format(text, quote_text(self.anchored.format(pattern)))
 
-    @abstractmethod
     def number(self, text: str) -> str:
         """Text that matches INTEGER_TEXT as a number of any type; null, and no error, where it does not fit."""
+        return self.numeral.format(text)
 
     def listed(self, literals: Sequence[str]) -> str:
         """A query for these literals, all of one type, as the column `listed`, with their places from 0 as `place`."""

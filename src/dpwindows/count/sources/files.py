@@ -225,11 +225,7 @@ def text_of(file: Path) -> io.TextIOWrapper:
 
 
 def first_text(file: Path, characters: int) -> str:
-    """The first characters of a file of text.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """The first characters of a file of text; raises `InputError` if it cannot be read."""
     try:
         with text_of(file) as stream:
             return stream.read(characters)

@@ -55,11 +55,7 @@ _TYPES = {
 
 
 def copy_rows(
-    engine: duckdb.DuckDBPyConnection,
-    name: str,
-    source: object,
-    columns: EventColumns,
-    table: str | None,
+    engine: duckdb.DuckDBPyConnection, name: str, source: object, columns: EventColumns, table: str | None
 ) -> dict[str, str]:
     """Copy the columns item, time[, count] of a table or view into the engine's temporary table `name`.
 

@@ -211,4 +211,8 @@ def test_every_lemma_that_is_named_is_proved() -> None:
 
 
 def test_the_theories_are_short() -> None:
-    assert sum(len(path.read_text().splitlines()) for path in HERE.glob("*.v")) <= 1693
+    """What is read to believe the lemmas, and what a checker of releases adds to that."""
+    lines = {path.stem: len(path.read_text().splitlines()) for path in HERE.glob("*.v")}
+    checkers = lines.pop("Checks") + lines.pop("Presence")
+    assert sum(lines.values()) <= 938
+    assert checkers <= 755

@@ -210,12 +210,13 @@ def test_the_ends_are_the_roots_of_the_square(sign: int) -> None:
         assert abs(a - r * b) == pytest.approx(half, rel=1e-9)
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_a_denominator_that_may_be_0_has_no_bound() -> None:
     assert fieller((30.0, 10.0), (25.0, 0.0, 36.0), 1.96) == (-math.inf, math.inf)
     assert fieller((30.0, 10.0), (25.0, 0.0, 1.0), 1.96, (0.0, 9.0)) == (-math.inf, math.inf)
     release = release_of(plan_of(dw.Rolling(7)), Constant(STEPS, {7: 0}))
     seen = [release.ratio((3, 10), (start, start + 7)) for start in range(10, 30)]
-    # Of 20 numbers that are 0 about one is told from it at 95 %.
+    # Of 20 numbers that are 0 about one is told from it at 95 %. Neighbours err alike, so that now and then many are.
     assert sum(not found.bounded for found in seen) > 12
     unbounded = next(found for found in seen if not found.bounded)
     assert (unbounded.lower, unbounded.upper) == (-math.inf, math.inf)

@@ -173,7 +173,10 @@ def _furthest(confidence: float) -> float:
 
 @lru_cache(maxsize=256)
 def _laplace_factors(confidence: float) -> FloatArray:
-    """The half width, in standard errors, of sums of Laplace noise of each kurtosis of the grid."""
+    """The half width, in standard errors, of sums of Laplace noise of each kurtosis of the grid.
+
+    Rounding makes them at most 0.03 % too short where 1e-12 is left beyond them, and less before.
+    """
     share = np.sqrt(_GRID[1:, None] / 3)
     square = (2 * math.pi / _PERIOD * np.arange(_CELLS // 2 + 1)) ** 2
     # Characteristic functions of m equal variables, and of one beside a Gaussian, where each has the variance 1.

@@ -6,8 +6,8 @@ compiles the theories, refuses any that rests on an axiom, then plans the README
 (`dpwindows plan --export`, docs/export.md), writes their integers and bounds into theories of their own, and has Rocq
 accept them. With files it takes these exports in place of the README's. All that it writes goes to build/proofs.
 
-Of an export nothing is taken over but what is applied: matrices, taps and weights, and the bound that noise is drawn
-for. What these integers cost is worked out inside Rocq.
+Of an export nothing is taken over but what is applied: matrices, taps and weights, and the bound that is stated
+for them. What these integers cost is worked out inside Rocq. That noise of a scale is enough for the bound is not.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ THEOREMS = {
 }
 CLOSED = "Closed under the global context"
 
+# Beginnings of the names of arrays that are applied, beside matrices and taps, and whole names.
+_WEIGHTS, _ONE = ("weights", "start_weights", "end_weights", "blocks"), ("offset", "total")
 BUDGET = ("--epsilon", "1", "--delta", "1e-6", "--steps", "365")
 # What the README plans and releases, and the figures that it states.
 README = {
@@ -154,8 +156,27 @@ def claims(path: Path) -> Iterator[Claim]:
             }
             theory = None
             if "groups" not in one:
+                _require_whole(one, arrays, description["steps"])
                 theory = _theory(one, arrays, description["unit"], description["steps"])
             yield Claim(one["window"], one["sensitivity"]["proof"], theory)
+
+
+def _require_whole(one: dict[str, Any], arrays: dict[str, Any], steps: Any) -> None:
+    """Refuse what a theory would not say as it stands: numbers that are not whole, a matrix that nothing names.
+
+    Raises:
+        RefusedError: there is one.
+    """
+    listed = one["thresholds"]
+    numbers = [steps, *listed]
+    if any(type(number) is not int for number in numbers) or sorted(set(listed)) != listed:
+        raise RefusedError(f"{numbers} are no number of steps and thresholds that rise")
+    applied = {
+        name: array for name, array in arrays.items() if name.startswith(("matrix", "taps", *_WEIGHTS)) or name in _ONE
+    }
+    for name, array in applied.items():
+        if array.dtype.kind == "f" or (name.startswith("matrix_") and name not in {f"matrix_{k}" for k in listed}):
+            raise RefusedError(f"the array {name} is not of whole numbers, or of none of the thresholds {listed}")
 
 
 def _theory(one: dict[str, Any], arrays: dict[str, Any], unit: str, steps: int) -> str | None:

@@ -111,6 +111,34 @@ def test_a_bound_is_accepted_and_a_lowered_one_or_a_larger_integer_is_refused(
         list(check(altered(path, larger), core))
 
 
+def a_threshold_twice(_: Changed, one: Changed) -> None:
+    one["thresholds"] = [1, 3, 3]
+
+
+def a_threshold_left_out(_: Changed, one: Changed) -> None:
+    one["thresholds"] = [1]
+
+
+def a_part_of_an_integer(arrays: Changed, _: Changed) -> None:
+    arrays["0/matrix_3"] = arrays["0/matrix_3"] + 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (a_threshold_twice, "thresholds that rise"),
+        (a_threshold_left_out, "matrix_3 is not of whole numbers, or of none"),
+        (a_part_of_an_integer, "matrix_3 is not of whole numbers, or of none"),
+    ],
+)
+def test_what_a_theory_would_leave_out_is_refused(
+    change: Callable[[Changed, Changed], None], said: str, tmp_path: Path
+) -> None:
+    path = export(tmp_path, dw.Rolling(7), dw.ItemAddRemove(), 1, 3)
+    with pytest.raises(RefusedError, match=said):
+        list(claims(altered(path, change)))
+
+
 def worst_event(path: Path, length: int, norm: str) -> int:
     """The most that an interval of at most W places moves, by listing them."""
     with np.load(path) as file:

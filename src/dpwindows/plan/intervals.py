@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -177,6 +177,15 @@ def _laplace_factors(confidence: float) -> FloatArray:
 
     Rounding makes them at most 0.03 % too short where 1e-12 is left beyond them, and less before.
     """
+    ends = _PERIOD / _CELLS * (np.arange(_CELLS // 2) + 0.5)
+    bounds = np.max([[np.interp(confidence, one, ends) for one in law] for law in _laplace_coverage()], axis=0)
+    # One variable alone has a formula.
+    return np.array([_two_sided(confidence), *bounds[:-1], -np.log1p(-confidence) / math.sqrt(2)])
+
+
+@cache
+def _laplace_coverage() -> FloatArray:
+    """P(|X| <= x) of such sums of variance 1, x the end of a cell: shape (2 laws, kurtoses above 0, cells)."""
     share = np.sqrt(_GRID[1:, None] / 3)
     square = (2 * math.pi / _PERIOD * np.arange(_CELLS // 2 + 1)) ** 2
     # Characteristic functions of m equal variables, and of one beside a Gaussian, where each has the variance 1.
@@ -184,11 +193,7 @@ def _laplace_factors(confidence: float) -> FloatArray:
     beside = np.exp((share - 1) * square / 2) / (1 + share * square / 2)
     # Probabilities of cells, and of the intervals around 0 that end with a cell.
     cells = np.fft.irfft(np.stack([equal, beside]) * np.sinc(np.arange(_CELLS // 2 + 1) / _CELLS), _CELLS)
-    inside = 2 * cells[..., : _CELLS // 2].cumsum(axis=-1) - cells[..., :1]
-    ends = _PERIOD / _CELLS * (np.arange(_CELLS // 2) + 0.5)
-    bounds = np.max([[np.interp(confidence, one, ends) for one in law] for law in inside], axis=0)
-    # One variable alone has a formula.
-    return np.array([_two_sided(confidence), *bounds[:-1], -np.log1p(-confidence) / math.sqrt(2)])
+    return np.asarray(2 * cells[..., : _CELLS // 2].cumsum(axis=-1) - cells[..., :1])
 
 
 def _two_sided(confidence: float) -> float:

@@ -64,8 +64,8 @@ THEOREMS = {
 }
 CLOSED = "Closed under the global context"
 
-# Beginnings of the names of arrays that are applied, beside matrices and taps, and whole names.
-_WEIGHTS, _ONE = ("weights", "start_weights", "end_weights", "blocks"), ("offset", "total")
+# How the names of arrays that are applied begin.
+APPLIED = ("matrix", "taps", "weights", "start_weights", "end_weights", "blocks", "offset", "total")
 BUDGET = ("--epsilon", "1", "--delta", "1e-6", "--steps", "365")
 # What the README plans and releases, and the figures that it states.
 README = {
@@ -171,11 +171,9 @@ def _require_whole(one: dict[str, Any], arrays: dict[str, Any], steps: Any) -> N
     numbers = [steps, *listed]
     if any(type(number) is not int for number in numbers) or sorted(set(listed)) != listed:
         raise RefusedError(f"{numbers} are no number of steps and thresholds that rise")
-    applied = {
-        name: array for name, array in arrays.items() if name.startswith(("matrix", "taps", *_WEIGHTS)) or name in _ONE
-    }
-    for name, array in applied.items():
-        if array.dtype.kind == "f" or (name.startswith("matrix_") and name not in {f"matrix_{k}" for k in listed}):
+    named = {f"matrix_{k}" for k in listed}
+    for name in filter(lambda name: name.startswith(APPLIED), arrays):
+        if arrays[name].dtype.kind == "f" or (name.startswith("matrix_") and name not in named):
             raise RefusedError(f"the array {name} is not of whole numbers, or of none of the thresholds {listed}")
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.stream.spark_victim MASTER STATE EVENTS THROUGH
 
-With the master `local-cluster[1,1,512]` the driver and two executors are processes, so that either can be killed. A
+With the master `local-cluster[1,1,512]` the driver and its executor are processes, so that either can be killed. A
 line is written before each part is written (`keeping`), in the midst of it, when a task of it has begun (`writing`),
 after it (`kept`), and when the step is closed (`closed`).
 """

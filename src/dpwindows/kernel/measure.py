@@ -36,6 +36,7 @@ from dpwindows.kernel.accounting import JOINT, Cost, Law, certify
 from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import Design, Shape, StepDesign
 from dpwindows.kernel.families.blocks import Blocks
+from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -43,7 +44,6 @@ from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.families.starts import Starts
-from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.groups import GroupedAnswers, Groups, certify_groups
 from dpwindows.kernel.joint_noise import draw_jointly

@@ -64,6 +64,7 @@ from numpy.typing import NDArray
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.blocks import Blocks
+from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -71,7 +72,6 @@ from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.families.starts import Starts, blocks_of
-from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import IntegerMap

@@ -18,6 +18,7 @@ import numpy as np
 from dpwindows.kernel.advice import Witness
 from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
 from dpwindows.kernel.families.blocks import Blocks
+from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -25,7 +26,6 @@ from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import FromTotals, Series
 from dpwindows.kernel.families.starts import Starts
-from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences

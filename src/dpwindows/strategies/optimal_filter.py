@@ -1,8 +1,7 @@
 """`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
 
 It serves rolling counts at event level, and for items within one step; those of distinct items that change within a
-period not longer than windows; those of items added or removed that are counted in a single run (for several runs
-`offset-filter` errs less, by 1 to 24 % in 4 to 365 steps); and cumulative counts but for items added or removed.
+period not longer than windows; and cumulative counts but for items added or removed.
 
 Its spectrum comes from `dpwindows.strategies.search.spectrum`: for single intervals and for changes within a period the
 optimum over all stationary noise; for several runs the optimum for the bound that certifies it (`run_patterns`), which
@@ -21,23 +20,14 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.counted_by_rule import runs_by_rule
-from dpwindows.kernel.families.patterns import LONGEST_CHAIN
 from dpwindows.kernel.families.run_patterns import Lags
-from dpwindows.kernel.families.runs import affected_ends, most_runs
+from dpwindows.kernel.families.runs import affected_ends
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
-from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import LONGEST, as_integers
-from dpwindows.strategies.search.pattern_search import (
-    counted_by_memory,
-    counted_by_neighbours,
-    memory_for,
-    recent_patterns,
-    some_lengths,
-)
+from dpwindows.strategies.search.pattern_search import counted_by_memory, memory_for, recent_patterns, some_lengths
 from dpwindows.strategies.search.portable import product
 from dpwindows.strategies.search.spectrum import (
     Oracle,
@@ -54,8 +44,8 @@ NAME = "optimal-filter"
 _SEARCH_BITS = 40
 # Cells of the tables of recent places filled in each round of the design, for few places and for many.
 _FEW_PLACES, _CELLS_FOR_FEW, _CELLS_FOR_MANY = 64, 4_000_000, 1_000_000
-# Runs at least this long on average are designed by their nearest neighbours, shorter ones by recent places.
-_LONG_RUNS = 14
+# The most places in which several runs are sought.
+_MOST_OF_RUNS = 512
 # The most prices for places that are tried with one filter, and the part of a cost that makes no difference.
 _PRICES, _ALIKE = 8, 1e-6
 # The most places in which all pairs of runs are tried.
@@ -90,22 +80,18 @@ def _spectrum(problem: Problem) -> FloatArray | None:
     if isinstance(unit, EventLevel) or unit == ItemPerPeriod(1):
         # Within one step an item changes each threshold by runs of one sign, as an event does, but all at once.
         runs, reach = thresholds if isinstance(unit, EventLevel) else thresholds[-1:], min(length, steps)
-    elif isinstance(unit, ItemAddRemove):
-        k = max(thresholds)
-        runs, reach = (max(1, runs_by_rule(problem.rule, k, most_runs(k, length, steps))),), steps
-        if runs != (1,):
-            return None
     elif isinstance(unit, ItemPerPeriod):
         reach = affected_ends(length, unit.steps, steps)
         if thresholds != (1,) or unit.steps > length + 1 or reach > _MOST_OF_TWO_RUNS:
             return None
         return _two_runs_spectrum(TwoRuns(length, unit.steps, reach))
     else:
-        # Changes of both signs: filters that are best for runs of one sign are bad for them, and smooth ones are good.
+        # Of items added or removed `offset-filter` errs less. Changes of both signs: filters that are best for runs of
+        # one sign are bad for them, and smooth ones are good.
         return None
     if runs == (1,):
         return _interval_spectrum(reach) if reach <= LONGEST else None
-    return _runs_spectrum(reach, runs) if reach <= LONGEST_CHAIN else None
+    return _runs_spectrum(reach, runs) if reach <= _MOST_OF_RUNS else None
 
 
 @lru_cache(maxsize=64)
@@ -124,29 +110,14 @@ def _runs_spectrum(reach: int, runs: tuple[int, ...]) -> FloatArray:
     """`log G` for one pattern in `reach` places for each number of runs, the patterns disjoint."""
     runs = tuple(min(count, (reach + 1) // 2) for count in runs)
     start = interval_spectrum(max(1, reach // sum(runs)), grid_size(reach))
-    if len(runs) == 1 and reach // runs[0] >= _LONG_RUNS:
-        columns, oracle, beyond = _by_neighbours(reach, runs[0])
-    else:
-        columns, oracle, beyond = _by_memory(reach, runs)
+    columns, oracle, beyond = _by_memory(reach, runs)
     distances = np.arange(reach)
     silent = len(runs) * np.where(distances > beyond, reach - distances, 0)
     return patterns_spectrum(start, columns, oracle, silent, _ROUNDS)
 
 
-def _by_neighbours(reach: int, runs: int) -> tuple[list[FloatArray], Oracle, int]:
-    """Columns to begin with, the oracle, and the distance beyond which pairs are not counted, for long runs."""
-    some = some_lengths(reach)
-
-    def priced(lags: Lags, price: int) -> tuple[int, FloatArray]:
-        _, chain = best_chain(lags, some, some, runs, price)
-        return sum(chain), counted_by_neighbours(chain, reach)
-
-    columns = [counted_by_neighbours(chain, reach) for chain in _even_chains(reach, runs)]
-    return columns, _Filling(reach, priced), 3
-
-
 def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Oracle, int]:
-    """As `_by_neighbours` for short runs, one pattern for each number of runs."""
+    """Columns to begin with, the oracle, and the distance beyond which pairs are not counted."""
     cells = _CELLS_FOR_FEW if reach <= _FEW_PLACES and len(runs) == 1 else _CELLS_FOR_MANY
     memory = min(memory_for(reach, count, cells) for count in runs)
 

@@ -1,7 +1,7 @@
 """`threshold-filters`: rolling counts for several thresholds at item level, a filter with an offset for each of them.
 
 One item makes the changes of all thresholds, and seldom the worst for each at once: an item that comes and goes is not
-counted often, and one that is counted often does not go. So what they cost together, which `rolling-thresholds-item`
+counted often, and one that is counted often does not go. So what they cost together, which `rolling-chains-item`
 bounds, is well below what they cost apart, if counts of several occurrences forget sooner than they would alone. The
 filters are those of `offset_filter`. For an item that is changed arbitrarily the bound is four times as large.
 """
@@ -22,7 +22,7 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.thresholds import SeriesByThreshold
+from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import offset_filter
@@ -57,11 +57,10 @@ def design(problem: Problem) -> Design | None:
     if not offset_filter.SHORTEST <= problem.steps <= offset_filter.LONGEST:
         return None
     filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
-    maps = []
-    for one, weight in zip(filters, weights, strict=True):
-        if (own := offset_filter.measured(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)) is None:
-            return None
-        maps.append(own)
+    maps = [
+        offset_filter.filtered(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)
+        for one, weight in zip(filters, weights, strict=True)
+    ]
     names = ("alpha", "decay", "share")
     parameters: dict[str, Any] = {
         name: list(values) for name, values in zip(names, zip(*filters, strict=True), strict=True)
@@ -114,7 +113,7 @@ class _Tried:
         cls, filters: Sequence[_Filter], weights: FloatArray, length: int, steps: int, thresholds: Sequence[int]
     ) -> _Tried:
         # What costs are in proportion to is known from fewer steps.
-        part = min(steps, max(offset_filter.DENSE, _WINDOWS * length))
+        part = min(steps, max(offset_filter.PART, _WINDOWS * length))
         variances, norms, offsets = (
             np.array(values) for values in zip(*(_lane(one, steps, part) for one in filters), strict=True)
         )
@@ -130,8 +129,6 @@ class _Tried:
 def _lane(one: _Filter, steps: int, part: int) -> tuple[float, FloatArray, float]:
     """The variance of the estimates, and for a part of the steps what a run of n = 0.. places costs, and the offset."""
     alpha, decay, share = one
-    lags = offset_filter.autocorrelation(alpha, decay, part)
     mean = power(np.array([1 - decay]), -2 * alpha)[0]
     variance = (real_taps(-alpha, decay, steps) ** 2).sum() + (1 - share) / share * mean / steps
-    rises = np.cumsum(np.concatenate([lags[:1], 2 * np.minimum(lags[1:], 0)]))
-    return float(variance), np.concatenate([[0.0], np.cumsum(rises)]), (1 - share) / (part * mean)
+    return float(variance), offset_filter.norms_of_runs(alpha, decay, part), (1 - share) / (part * mean)

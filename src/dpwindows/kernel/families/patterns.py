@@ -1,7 +1,7 @@
 r"""Certified sensitivities of rolling counts through any causal filter.
 
-What one neighbour can change is shown in `dpwindows.kernel.families.runs`. The bounds of
-`dpwindows.kernel.families.run_patterns`, used here, keep the cross terms between runs and ask for no sign pattern.
+What one neighbour can change is shown in `dpwindows.kernel.families.runs`. The bound of
+`dpwindows.kernel.families.run_patterns`, used here, keeps cross terms between runs and asks for no sign pattern.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Question, ask
@@ -21,10 +21,9 @@ from dpwindows.kernel.families.changes_of_two_counts import (
     two_runs_bound,
 )
 from dpwindows.kernel.families.counted_by_rule import runs_by_rule
-from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
-from dpwindows.kernel.families.offset_patterns import priced_ones_bound
-from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
-from dpwindows.kernel.families.runs import affected_ends, changed_runs, most_runs, most_signed_runs
+from dpwindows.kernel.families.norms import has_contracting_signs, interval_norms
+from dpwindows.kernel.families.run_patterns import Lags, recent_bound
+from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed_runs
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
 from dpwindows.kernel.families.waves import waves_bound
 from dpwindows.kernel.maps.filters import Filter
@@ -32,8 +31,6 @@ from dpwindows.kernel.rules import Case, rule
 
 # The most places that a bound may be told to remember of patterns.
 MOST_MEMORY = 16
-# The most places for which chains of neighbouring runs are searched.
-LONGEST_CHAIN = 512
 # The fewest and the most places that a bound may be told to remember of signed patterns: states need two of them.
 _LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY = 2, 7
 # Prices that starts, over all places, and changes may have: sums of charges stay far within 64 bits.
@@ -59,7 +56,7 @@ def rolling_patterns_event_l2(case: Case) -> int | None:
 
     Proof. On a finite horizon rows of the unbounded filter are dropped, which lowers norms. The changes lie in
     N = min(W, T) consecutive ends. *One threshold k*: a 0/1 pattern, up to its sign, of at most k runs; for k = 1 one
-    interval, whose cost q(n) is exact for each n = 1..N; for larger k both bounds of `run_patterns` hold. *Several*:
+    interval, whose cost q(n) is exact for each n = 1..N; for larger k the bound of `run_patterns` holds. *Several*:
     each threshold i changes on a pattern g_i of at most k_i runs, the g_i have disjoint supports, so
     `sum ones_i <= N`, and thresholds are measured apart. For any price p >= 0
     `sum g_i'G g_i <= p N + sum_i max(g'Gg - p ones)`, each maximum over patterns of at most k_i runs. QED.
@@ -81,43 +78,8 @@ def _pattern_of_one_sign(taps: tuple[int, ...], reach: int, k: int, advise: Advi
     if k == 1:
         return max(interval_norms(taps, reach))
     lags = Lags.of(taps, reach, k)
-    return _least_of_both(lags, k, 1, Question("rolling-patterns-event", k, ()), advise) << lags.shift
-
-
-@rule(
-    "rolling-patterns-presence",
-    Rolling,
-    ItemAddRemove,
-    GAUSSIAN,
-    Filter,
-    when="a horizon; taps whose signs do not contract, or few places",
-)
-def rolling_patterns_add_remove_l2(case: Case) -> int | None:
-    """Rolling counts, one item added or removed.
-
-    Proof. For each threshold k the change is f, a 0/1 pattern in T places with at most k starts in any W+1
-    consecutive steps, so with at most `R = k ceil(T/(W+1))` runs. For k = 1, an item that starts being counted at
-    step t has an occurrence at t, so it is counted at least until t+W-1: every run has at least W places, but one
-    that the horizon cuts, which is the last. Rows beyond the horizon are dropped, which lowers norms. So both bounds
-    of `run_patterns` hold for R runs in T places, for k = 1 with runs of at least W but for the last. By a rule of
-    counting there are fewer runs, each as long as it was, and fewer ones (`counted_by_rule`): a price for every one
-    bounds these (`offset_patterns.priced_ones_bound`). Thresholds are measured apart; their squared norms add. QED.
-    """
-    taps, steps, total = case.measured.taps, case.steps, 0
-    if steps is None or (has_contracting_signs(taps) and steps > LONGEST_CHAIN):
-        return None
-    for k, change in zip(case.thresholds, changed_runs(case) or (), strict=True):
-        runs, places = change.most, change.places
-        shortest, lags = case.reach if k == 1 else 1, Lags.of(taps, steps, runs)
-        question = Question("rolling-patterns-presence", k, ())
-        least = _least_of_both(lags, runs, shortest, question, case.advise) << lags.shift
-        if places < steps:
-            exact = autocorrelation(taps)[:steps]
-            exact += [0] * (steps - len(exact))
-            question = Question("rolling-patterns-presence-ones", k, ())
-            least = min(least, priced_ones_bound(exact, 0, runs, places, shortest, question, case.advise))
-        total += least
-    return total
+    (memory,) = ask(advise, Question("rolling-patterns-event", k, (lags, k)), [(1, MOST_MEMORY)])
+    return recent_bound(lags, (k,), memory) << lags.shift
 
 
 @rule(
@@ -188,15 +150,6 @@ def _changed_within(case: Case, span: int, advise: Advise) -> int:
             memory, near, start, change = ask(advise, replace(question, about=(lags, counts)), limits)
             total += priced_bound(lags, counts, memory, near, Prices(start, change))
     return total << lags.shift
-
-
-def _least_of_both(lags: Lags, runs: int, shortest: int, question: Question, advise: Advise) -> int:
-    """The smaller bound of `run_patterns`, of pairs of recent places and of neighbouring runs."""
-    chained = lags.length <= LONGEST_CHAIN
-    question = replace(question, about=(lags, runs, shortest, chained))
-    memory, place_price = ask(advise, question, [(1, MOST_MEMORY), (0, lags.values[0])])
-    recent = recent_bound(lags, (runs,), memory)
-    return min(recent, neighbour_bound(lags, runs, place_price, shortest=shortest)) if chained else recent
 
 
 def _reach_limits(lags: SignedLags) -> list[tuple[int, int]]:

@@ -7,10 +7,10 @@ horizon, `G_st = r_|s-t|`, a pattern g of zeros and ones costs
 
 `norms.runs_bound` charges each run by itself, `q(n) = n r_0 + 2 sum_{0<d<n} (n-d) r_d`, and drops every pair of
 ones in different runs. For good filters these pairs count against the cost (`r_d < 0`), and with many runs they are
-much of it. The bounds here keep some of them, and drop the others only after replacing `r_d` by `max(r_d, 0)`, so
-they need no sign pattern: they hold for any integer taps whatever.
+much of it. The bound here keeps some of them, and drops the others only after replacing `r_d` by `max(r_d, 0)`, so it
+needs no sign pattern: it holds for any integer taps whatever.
 
-**Patterns** lie in `N` consecutive places and have at most k maximal runs of ones. A bound may charge a `price` for
+**Patterns** lie in `N` consecutive places and have at most k maximal runs of ones. The bound may charge a `price` for
 every one: an upper bound on `max(g'Gg - price * ones)` is what a Lagrange multiplier needs to bound several patterns
 that share a total number of ones.
 
@@ -26,16 +26,11 @@ from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwindows.kernel.dearest_path import NEVER, Automaton, Table, dearest_path
 from dpwindows.kernel.families.norms import autocorrelation
 
-# Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
-_NEVER = -(1 << 61)
 _BITS = 58
-# In more places than `_EACH` runs are told apart by parts of their length, `_PARTS` to each.
-_EACH, _PARTS = 512, 64
 
 
 @dataclass(frozen=True)
@@ -62,6 +57,11 @@ class Lags:
         length = len(exact)
         reached = 4 * length * (min(runs, length) + 1) * sum(map(abs, exact))
         shift = max(0, reached.bit_length() - _BITS)
+        return cls.in_parts(exact, shift)
+
+    @classmethod
+    def in_parts(cls, exact: Sequence[int], shift: int) -> Lags:
+        """Any lags in parts of `2^shift`."""
         return cls(tuple(-(-value >> shift) for value in exact), shift)
 
     @property
@@ -89,25 +89,6 @@ class Lags:
         """
         if not 0 <= price <= self.values[0]:
             raise ValueError(f"a price must lie in 0..{self.values[0]}, got {price}")
-
-
-@dataclass(frozen=True)
-class PriceOfOnes:
-    """What a price for every one allows patterns of at most `places` ones: `max (P x - offset x^2)` over 0..places.
-
-    `offset` >= 0 is in units of the exact lags; prices are in units of `2^shift` of them.
-    """
-
-    offset: int
-    places: int
-    shift: int
-
-    def of(self, price: int) -> int:
-        """The maximum over real x, rounded up."""
-        exact = price << self.shift
-        if exact < 2 * self.offset * self.places:
-            return -(-(exact**2) // (4 * self.offset))
-        return exact * self.places - self.offset * self.places**2
 
 
 # --- All pairs of recent places -------------------------------------------------------------------------------------
@@ -179,73 +160,3 @@ def recent_bound(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0)
         return len(runs) * max(0, lags.values[0] - price)
     recent = RecentPlaces(lags, runs, min(memory, lags.length - 1), price)
     return dearest_path(recent, settling=lags.length, cycle=1) + len(runs) * lags.positive_pairs(recent.memory)
-
-
-# --- Runs and their nearest neighbours ------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def neighbour_bound(
-    lags: Lags, runs: int, place_price: int, *, shortest: int = 1, price: int = 0, widest: int | None = None
-) -> int:
-    """Bound on `g'Gg - price * ones` that keeps all pairs within a run, and all pairs between a run and the next.
-
-    Every run but the last has at least `shortest` places. `place_price` is a Lagrange multiplier for the number of
-    places: the bound holds for every value, and is best where the worst chain just fills the N places. Where `widest`
-    is given, pairs across wider gaps are dropped, which takes less time.
-
-    Proof. Write a pattern as run lengths and gaps `n_1, g_1, n_2, ..., n_j`, of total at most N. Pairs within runs
-    make `q(n_i)`; pairs between a run and the next make `2 c(n, g, n') = q(n+g+n') - q(n+g) - q(g+n') + q(g)`, the
-    pairs of the span less those of its parts; between ones of other runs lie a gap, a run of at least `shortest` places
-    and a gap, so they are more than `shortest + 2` apart, where `r_d` is replaced by `max(r_d, 0)`
-    (`positive_pairs`). Adding `place_price (N - sum n_i - sum g_i) >= 0` only raises this, and so does dropping `2 c <=
-    0` for a gap wider than `widest`, as no lag beyond it is positive, and charging only `widest + 1` places for the
-    gap. Each run is charged `price n_i`, which is exact. The result is a sum of terms of neighbouring lengths; over all
-    chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its maximum is
-    found by dynamic programming over the length of the last run. *What is left out.* Beyond the last positive lag `2 c
-    <= 0`, so a wider gap is worth at most `- place_price g`: no more are tried where all links that have room for one
-    are worth that already. Where no chain gains by one more run, none does by two. *Classes of lengths* (`classes`)
-    take the place of lengths where no lag but the first is positive. A run is worth what the best of its class is by
-    itself, and has the links of the shortest of its class, which are worth no less than its own: the pairs of two runs
-    across a gap are among those of longer ones across it, none of which adds anything, and every gap that fits between
-    longer ones fits between these. `shortest` begins a class, so all of a class may be followed by a run, or none. QED.
-    """
-    lags.require_price(place_price)
-    lags.require_price(price)
-    places, norms = lags.length, np.array(lags.norms(), dtype=np.int64)
-    last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
-    widest = places if widest is None else min(max(widest, last_positive), places)
-    sizes = np.arange(1, places + 1) if last_positive else classes(places, shortest)
-    links = np.full((len(sizes), len(sizes)), _NEVER)
-    # What no place is left for is worth next to nothing.
-    padded = np.concatenate([norms, np.full(places, _NEVER)])
-    both = sizes[:, None] + sizes
-    for gap in range(1, min(widest + 1, places - 2) + 1):
-        room, floor = int(np.searchsorted(sizes, places - gap - 1, side="right")), -place_price * gap
-        spans = padded[both[:room, :room] + gap]
-        best, fits = links[:room, :room], spans > _NEVER
-        if gap > last_positive and int(best.min(where=fits, initial=0)) >= floor:
-            break
-        beside = norms[sizes[:room] + gap] if gap <= widest else np.zeros(room, dtype=np.int64)
-        pairs = spans - beside[:, None] - beside[None, :] + norms[gap] if gap <= widest else np.where(fits, 0, _NEVER)
-        np.maximum(best, pairs + floor, out=best)
-    alone = np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)
-    inner = np.where(sizes >= shortest, 0, _NEVER)
-    chain, most = alone, int(alone.max())
-    for _ in range(1, min(runs, (places + shortest) // (shortest + 1))):
-        before, chain = chain, np.maximum((links + np.maximum(chain + inner, _NEVER)).max(axis=1), _NEVER) + alone
-        if (chain <= before).all():
-            break
-        most = max(most, int(chain.max()))
-    return max(0, most + place_price * places) + lags.positive_pairs(shortest + 2)
-
-
-def classes(places: int, shortest: int) -> NDArray[np.int64]:
-    """The least length of each class of lengths: of all lengths in few places, of parts of them in more.
-
-    One of them is 1, and one is `shortest`.
-    """
-    lengths, length = [1], 1
-    while (length := length + 1 + length // _PARTS * (places > _EACH)) <= places:
-        lengths.append(length)
-    return np.union1d(lengths, [min(shortest, places)])

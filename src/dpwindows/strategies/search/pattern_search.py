@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,8 @@ from numpy.typing import NDArray
 from dpwindows.kernel.dearest_path import Table
 from dpwindows.kernel.families.changes_of_two_counts import Held, held_changes, price_of_all, priced_changes
 from dpwindows.kernel.families.patterns import held_bound, priced_bound
-from dpwindows.kernel.families.run_patterns import (
-    Lags,
-    PriceOfOnes,
-    RecentPlaces,
-    recent_bound,
-)
+from dpwindows.kernel.families.run_patterns import Lags, RecentPlaces, recent_bound
 from dpwindows.kernel.families.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
-from dpwindows.strategies.search.chains import best_chain
 
 # Places remembered of signed patterns: while near distances are sought, and in the bound; for k = 1, and for larger k.
 _LEAST_MEMORY, _HELD_MEMORY, _SOUGHT_MEMORY, _PRICED_MEMORY = 3, 4, 4, 6
@@ -35,12 +28,8 @@ CELLS = 20_000_000
 _MOST_MEMORY = 16
 # Cells filled while a price for disjoint patterns is sought, and the most tangents.
 _SEARCH_CELLS, _TANGENTS = 2_000_000, 12
-# How many lengths of runs and gaps are tried while a price is sought.
+# How many lengths of runs and gaps are tried while a filter is designed.
 _TRIED = 96
-# Places that are enough to seek prices in, and runs in them.
-_FEW, _RUNS = 512, 16
-# Halvings of a price for every one, and the part of a place's own cost that pairs across wide gaps may be.
-_PRICE_ROUNDS, _NEGLIGIBLE = 11, 1e-4
 
 
 # --- Charges and prices -----------------------------------------------------------------------------------------------
@@ -145,71 +134,6 @@ def some_lengths(places: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([np.arange(1, few), grown]))
 
 
-def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> int:
-    """A price at which the best chain of some lengths just fits into the places.
-
-    It chooses among valid bounds, so it need not be exact.
-    """
-    some = some_lengths(lags.length)
-    sizes = np.unique(np.append(some, min(shortest, lags.length)))
-    return _over_places(lags, lambda price: best_chain(lags, sizes, some, runs, price, shortest=shortest), rounds)[1]
-
-
-def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, int, int]:
-    """A price for every one, a price for places, and the widest gap worth its pairs, for `offset_patterns`.
-
-    They make `mean.of(price) + neighbour_bound`, a convex function of both prices, nearly least. In many places they
-    are sought in fewer, for what a place is worth is the same there.
-    """
-    places = max(_FEW, _RUNS * shortest)
-    if 2 * places <= lags.length:
-        parts = lags.length // places
-        fewer = PriceOfOnes(mean.offset * parts, mean.places // parts, mean.shift)
-        short = Lags(lags.values[: lags.length // parts], lags.shift)
-        return good_prices_for_ones(short, fewer, -(-runs // parts), shortest)
-    some = some_lengths(lags.length)
-    sizes = np.unique(np.concatenate([some, np.arange(shortest, shortest + 16)]))
-    sizes = sizes[sizes <= lags.length]
-    widest = _reach(lags)
-    prices: dict[int, int] = {}
-
-    def cost(price: int) -> int:
-        most, prices[price] = _over_places(
-            lags, lambda by: best_chain(lags, sizes, some, runs, by, shortest=shortest, price=price, widest=widest)
-        )
-        return mean.of(price) + (most << lags.shift)
-
-    # No price lowers a bound where ones cost nothing and are as many as they can be.
-    highest = lags.values[0] if mean.offset or mean.places < lags.length else 0
-    price = least(cost, highest, _PRICE_ROUNDS)
-    cost(price)
-    return price, prices[price], widest
-
-
-def _over_places(
-    lags: Lags, chain_at: Callable[[int], tuple[int, list[int]]], rounds: int = _PRICE_ROUNDS
-) -> tuple[int, int]:
-    """The least value of a chain's bound over prices of places, nearly, and the price: by halving where chains fit.
-
-    The higher the price, the shorter the chain.
-    """
-    value, chain = chain_at(0)
-    best = (value, 0)
-    low, high = 0, lags.values[0]
-    for _ in range(rounds if sum(chain) > lags.length else 0):
-        middle = (low + high) // 2
-        value, chain = chain_at(middle)
-        best = min(best, (value + middle * lags.length, middle))
-        low, high = (middle, high) if sum(chain) > lags.length else (low, middle)
-    return best
-
-
-def _reach(lags: Lags) -> int:
-    """The distance beyond which lags add up to next to nothing."""
-    beyond = np.cumsum(np.abs(np.array(lags.values, dtype=np.float64))[::-1])[::-1]
-    return max(1, int((beyond > lags.values[0] * _NEGLIGIBLE).sum()))
-
-
 def price_of_disjoint(lags: Lags, runs: tuple[int, ...]) -> int:
     """A price for every one at which `recent_bound`, for disjoint patterns, bounds them best; nearly.
 
@@ -279,17 +203,3 @@ def counted_by_memory(pattern: Sequence[int], memory: int) -> NDArray[np.float64
     near = min(memory + 1, len(ones))
     pairs[:near] = [ones[d:] @ ones[: len(ones) - d] for d in range(near)]
     return pairs
-
-
-def counted_by_neighbours(chain: Sequence[int], length: int) -> NDArray[np.float64]:
-    """How many pairs at each distance `neighbour_bound` counts in a chain `n_1, g_1, n_2, ...`."""
-    distances = np.arange(length)
-
-    def span(n: int) -> NDArray[np.float64]:
-        return np.asarray(np.maximum(float(n) - distances, 0.0), dtype=np.float64)
-
-    runs, gaps = list(chain[0::2]), list(chain[1::2])
-    pairs = sum((span(n) for n in runs), np.zeros(length))
-    for gap, (n, after) in zip(gaps, pairwise(runs), strict=True):
-        pairs += span(n + gap + after) - span(n + gap) - span(gap + after) + span(gap)
-    return np.asarray(pairs, dtype=np.float64)

@@ -1,45 +1,75 @@
-"""Prices for every one of each threshold's series, at which the bound of `item_thresholds` is nearly least.
+"""Prices for every one of each threshold's series, at which `families.chains_of_runs` bounds them nearly best.
 
 The bound is the dual of a concave maximum: over mixtures of histories, of what their runs cost less `c n^2` for the
 mean number of ones n of each threshold. The histories that prices bring forth are mixed as well as they can be
-(Frank and Wolfe's method, fully corrective); the prices of the best mixture bring forth the next one.
+(Frank and Wolfe's method, fully corrective); the prices of the best mixture bring forth the next one. Where a rule of
+counting bounds runs and ones, a price for each is sought by golden section.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.families.run_patterns import Lags
-from dpwindows.kernel.families.thresholds import best_chain_of_runs, worth_inside
+from dpwindows.kernel.families.chains_of_runs import Lane, best_chain_of_runs, chain_bound, worth_inside
+from dpwindows.strategies.search.pattern_search import least
 
 # The most histories, how often their weights are gone through for each, and the gap to the limit that is left.
 _HISTORIES, _PASSES, _GAP = 40, 20, 1e-4
 # Places that are enough to seek prices in, and windows in them.
 _FEW, _WINDOWS = 512, 16
+# Steps of a golden section.
+_ROUNDS = 11
 
 
-def good_prices_of_ones(lanes: Sequence[tuple[Lags, int]], length: int, thresholds: Sequence[int]) -> tuple[int, ...]:
-    """A price for each threshold; none where numbers are beyond those in floating point.
+def good_prices_of_ones(lanes: Sequence[Lane], length: int) -> tuple[int, ...]:
+    """A price for the ones of each threshold, and one for runs; none where numbers are beyond those in floating point.
 
     Args:
-        lanes: for each threshold the lags of its matrix and the offset c of `item_thresholds`.
+        lanes: what is known of each threshold.
         length: the window's length in steps.
-        thresholds: the thresholds.
     """
-    places = lanes[0][0].length
+    places = lanes[0].lags.length
     # In many places prices are sought in fewer, for what a place is worth is the same there.
     part = min(places, max(_FEW, _WINDOWS * length))
+    if lanes[0].runs is not None:
+        return _prices_by_rule(lanes[0], length, part)
     try:
-        norms = np.array([lags.norms()[: part + 1] for lags, _ in lanes], dtype=np.float64)
-        offsets = np.array([offset / (1 << lags.shift) * (places / part) for lags, offset in lanes])
-        prices = dearest_mixture(norms, offsets, length, thresholds).prices
-        return tuple(max(0, min(int(price), lags.values[0])) for price, (lags, _) in zip(prices, lanes, strict=True))
+        norms = np.array([lane.lags.norms()[: part + 1] for lane in lanes], dtype=np.float64)
+        offsets = np.array([lane.offset / (1 << lane.lags.shift) * (places / part) for lane in lanes])
+        prices = dearest_mixture(norms, offsets, length, [lane.k for lane in lanes]).prices
+        found = [max(0, min(int(price), lane.lags.values[0])) for price, lane in zip(prices, lanes, strict=True)]
+        return (*found, 0)
     except (ValueError, OverflowError):
         return ()
+
+
+def _prices_by_rule(lane: Lane, length: int, part: int) -> tuple[int, int]:
+    """Prices for ones and for runs of one threshold, in a part of its places."""
+    places, runs = lane.lags.length, lane.runs or 0
+    some = replace(
+        lane,
+        lags=replace(lane.lags, values=lane.lags.values[:part]),
+        offset=lane.offset * places // part,
+        places=-(-lane.places * part // places),
+        runs=-(-runs * part // places),
+    )
+    of_ones: dict[int, int] = {}
+
+    def at(price: int, of_runs: int) -> int:
+        return chain_bound((some,), length, (price, of_runs))
+
+    def cost(of_runs: int) -> int:
+        of_ones[of_runs] = least(lambda price: at(price, of_runs), lane.lags.values[0], _ROUNDS)
+        return at(of_ones[of_runs], of_runs)
+
+    # No run is worth more than one that fills all places.
+    of_runs = least(cost, max(some.lags.norms()), _ROUNDS)
+    cost(of_runs)
+    return of_ones[of_runs], of_runs
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,13 @@ from dpwindows.strategies.search.pattern_search import (
     good_charges,
     good_charges_for_runs,
     good_prices,
-    good_prices_for_ones,
     memory_for,
-    place_price,
     price_of_disjoint,
 )
 from dpwindows.strategies.search.prices_of_ones import good_prices_of_ones
 from dpwindows.strategies.search.wave_search import good_waves
 
 AnyDesign = TypeVar("AnyDesign", bound=Design)
-# Halvings of the price for places.
-_ROUNDS = 16
 
 
 def with_witness(design: AnyDesign) -> AnyDesign:
@@ -57,11 +53,6 @@ def searched(question: Question) -> tuple[int, ...]:
     return _SEARCHES[question.kind](*question.about)
 
 
-def _both(lags: Lags, runs: int, shortest: int, chained: bool) -> tuple[int, ...]:
-    price = place_price(lags, runs, shortest=shortest, rounds=_ROUNDS) if chained else 0
-    return memory_for(lags.length, runs), price
-
-
 def _disjoint(lags: Lags, runs: tuple[int, ...]) -> tuple[int, ...]:
     # One table is for all of them: there is time for one that remembers more.
     return price_of_disjoint(lags, runs), memory_for(lags.length, max(runs), 2 * CELLS)
@@ -72,13 +63,10 @@ def _period(lags: SignedLags, known: Held | TwoCounts) -> tuple[int, ...]:
 
 
 _SEARCHES: dict[str, Callable[..., tuple[int, ...]]] = {
-    "rolling-patterns-event": _both,
+    "rolling-patterns-event": lambda lags, runs: (memory_for(lags.length, runs),),
     "rolling-patterns-event-disjoint": _disjoint,
-    "rolling-patterns-presence": _both,
-    "rolling-patterns-presence-ones": good_prices_for_ones,
-    "rolling-offset-presence": good_prices_for_ones,
     "rolling-patterns-period": _period,
     "rolling-patterns-period-wave": good_waves,
     "rolling-patterns-period-limited": good_charges_for_runs,
-    "rolling-thresholds-item": good_prices_of_ones,
+    "rolling-chains-item": good_prices_of_ones,
 }

@@ -45,6 +45,7 @@ from dpwindows.strategies.strategy import PrescribedScale
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
 from tests.audit.asked import BUDGETS, UNITS
+from tests.kernel.truth import largest_norm, matrices_of
 from tests.plans import plan_of
 from tests.single_item import all_logs, differences
 
@@ -135,15 +136,9 @@ def test_the_worst_pair_is_the_worst_of_an_independent_enumeration(unit: Unit, t
 
 def _largest(design: Design, window: WindowFamily, unit: Unit) -> int:
     """Straight from the definition, with another enumeration of neighbours and another reading of the matrix."""
-    from tests.kernel.truth import largest_norm, matrix_of
-
     thresholds = design.problem.thresholds
     pieces = differences(all_logs(4, max(thresholds) + 1), window, thresholds, unit)
-    if design.alike:
-        return largest_norm(pieces, matrix_of(design), design.problem.law)
-    matrices = [matrix_of(design, k) for k in thresholds]
-    moved = (sum((piece[:, i] @ one.T) ** 2 for i, one in enumerate(matrices)) for piece in pieces)
-    return max(int(squared.sum(axis=1).max()) for squared in moved)
+    return largest_norm(pieces, matrices_of(design), design.problem.law)
 
 
 HARD: list[tuple[HardInstance, HardInstance]] = [

@@ -16,7 +16,7 @@ from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.offset_patterns import gram, rolling_offset_add_remove_l2
+from dpwindows.kernel.families.offset_patterns import gram
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
@@ -27,8 +27,6 @@ from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import searched, with_witness
-from tests.kernel.cases import PRESENCE, bound_of
-from tests.single_item import all_logs, differences
 
 ADD_REMOVE = ItemAddRemove()
 
@@ -50,43 +48,6 @@ def matrix_of(design: Design) -> NDArray[np.int64]:
     assert isinstance(design.shape, Series)
     assert isinstance(design.shape.map, MatrixCounter)
     return np.asarray(design.shape.map.weights)
-
-
-def truth(weights: NDArray[np.int64], window: Rolling, thresholds: tuple[int, ...]) -> int:
-    """The largest squared norm over all logs of one item, in exact integers."""
-    steps, most = len(weights), max(thresholds)
-    while (most + 2) ** steps <= 20_000 and most < max(thresholds) + 1:
-        most += 1
-    applied = weights.astype(object)
-    largest = 0
-    for piece in differences(all_logs(steps, most), window, thresholds, ADD_REMOVE):
-        increments = np.diff(piece, axis=2, prepend=0)
-        for change in increments:
-            largest = max(largest, sum(int(value) ** 2 for series in change for value in applied @ series))
-    return largest
-
-
-SMALL = [
-    *((length, (1,), steps) for steps in (2, 3, 5, 8) for length in range(1, steps + 1)),
-    *((length, thresholds, steps) for thresholds in ((2,), (1, 2)) for steps in (3, 5, 6) for length in (1, 2, 4)),
-]
-
-
-@pytest.mark.quick(15)
-@pytest.mark.parametrize(("length", "thresholds", "steps"), SMALL, ids=str)
-def test_the_bound_holds_for_every_item(length: int, thresholds: tuple[int, ...], steps: int) -> None:
-    """For the strategy's own integers on fine and coarse lattices, and for matrices that no strategy would make."""
-    rng = np.random.default_rng(steps * 100 + length)
-    matrices = [matrix_of(designed(Rolling(length), *thresholds, steps=steps, bits=bits)) for bits in (4, 24)]
-    for spread in (2, 40):
-        made = np.tril(rng.integers(-spread, spread + 1, size=(steps, steps)))
-        np.fill_diagonal(made, rng.integers(1, 60, size=steps))
-        matrices.append(made)
-    for weights in matrices:
-        true = truth(weights, Rolling(length), thresholds)
-        assert true <= bound_of(
-            rolling_offset_add_remove_l2, Rolling(length), MatrixCounter(weights), steps, thresholds, PRESENCE
-        )
 
 
 def legal(length: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], steps: int) -> NDArray[np.float64]:

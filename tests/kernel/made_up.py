@@ -98,12 +98,11 @@ class Draw:
             offsets.append(self.whole(max(1, offsets[-1] - 1), offsets[-1] + 2))
             weights.append(-(-offsets[-2] * (weights[-1] + offsets[-2]) // offsets[-1]) + self.whole(0, 2))
         signs = [self.one(-1, 1, 1) for _ in range(steps)]
-        rows = [tuple(sign * one for sign, one in zip(signs, part[::-1], strict=True)) for part in (weights, offsets)]
-        return OffsetFilter(
-            (self.whole(1, 19), *(self.whole(-6, 2) for _ in range(steps - 1))),
-            *rows,
-            self.whole(0, 3) if shift is None else shift,
+        taps = (self.whole(1, 19), *(self.whole(-6, 2) for _ in range(steps - 1)))
+        weights, offsets = (
+            [sign * one for sign, one in zip(signs, part[::-1], strict=True)] for part in (weights, offsets)
         )
+        return OffsetFilter(taps, tuple(weights), tuple(offsets), self.whole(0, 3) if shift is None else shift)
 
     def map(self, steps: int) -> IntegerMap:
         made: tuple[IntegerMap, ...] = (

@@ -35,7 +35,7 @@ from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
@@ -375,6 +375,10 @@ def other_numbers(four: Any) -> dict[str, Design]:
         "a tap over gaps": Design(item, Gaps((four, -1), (3,) * 4, 0, 9), ""),
         "a unit": Design(rolling, Series(Identity(four)), ""),
         "a weight of a tree": Design(asked(Cumulative(), LAPLACE), Series(CausalTree(2, (four,))), ""),
+        "a tap with an offset": Design(presence, Series(OffsetFilter((four, -1), (9, 8, 7, 6), (1, 1, 1, 1), 0)), ""),
+        "a weight with an offset": Design(presence, Series(OffsetFilter((4, -1), (9, 8, 7, four), (1,) * 4, 0)), ""),
+        "an offset": Design(presence, Series(OffsetFilter((9, -1), (9, 8, 7, 6), (4, 4, 4, four), 0)), ""),
+        "a shift": Design(presence, Series(OffsetFilter((64, -16), (90, 80, 70, 60), (1, 1, 1, 1), four)), ""),
         "the horizon": StepDesign(asked(Cumulative(), GAUSSIAN), Series(Filter((5, -1))), "", horizon=four),
         "the steps": Design(replace(rolling, steps=four), Series(Filter((5, -1))), ""),
         "the steps of a group": Design(

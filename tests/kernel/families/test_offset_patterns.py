@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from itertools import groupby, product
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from dpwindows.ask.queries import Rolling
-from dpwindows.kernel.families import run_patterns as patterns_of_runs
 from dpwindows.kernel.families.offset_patterns import (
     gram,
     largest_by_distance,
     offset_norm,
     rolling_offset_add_remove_l2,
 )
-from dpwindows.kernel.families.run_patterns import Lags, classes, neighbour_bound
 from dpwindows.kernel.families.thresholds import SeriesByThreshold, rolling_thresholds_l2
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
@@ -101,25 +99,3 @@ def test_offsets_that_the_proof_is_not_for(weights: list[int], offsets: list[int
 def test_every_row_has_a_weight_and_an_offset(weights: tuple[int, ...], offsets: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="a weight and an offset for each position"):
         OffsetFilter((4, -1), weights, offsets, 0)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_runs_of_several_lengths_in_a_class(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where there are many places, against all patterns of few."""
-    monkeypatch.setattr(patterns_of_runs, "_EACH", 0)
-    monkeypatch.setattr(patterns_of_runs, "_PARTS", 1 + seed % 3)
-    rng = np.random.default_rng(seed)
-    places, runs, shortest = int(rng.integers(4, 11)), int(rng.integers(1, 6)), int(rng.integers(1, 4))
-    lags = Lags((int(rng.integers(30, 120)), *(int(lag) for lag in rng.integers(-30, 1, size=places - 1))), 0)
-    assert len(classes(places, shortest)) < places
-    for price in (0, lags.values[0] // 3):
-        worst = 0
-        for g in product((0, 1), repeat=places):
-            lengths = [len(list(run)) for one, run in groupby(g) if one]
-            if len(lengths) <= runs and all(n >= shortest for n in lengths[:-1]):
-                at = [place for place, one in enumerate(g) if one]
-                worst = max(worst, sum(lags.values[abs(i - j)] for i in at for j in at) - price * len(at))
-        for place in (0, 1, lags.values[0] // 5):
-            for widest in (None, 2):
-                found = neighbour_bound(lags, runs, place, shortest=shortest, price=price, widest=widest)
-                assert found >= worst

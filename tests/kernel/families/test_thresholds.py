@@ -161,36 +161,6 @@ def test_worth_and_chains_are_those_of_brute_force(seed: int) -> None:
     assert most == sum(inner[size] for size in chosen) + (last_worth[cut] if cut else 0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("length", "thresholds"), [(7, (1, 2)), (28, (1, 3))])
-def test_an_adversary_over_a_year_comes_near(length: int, thresholds: tuple[int, ...]) -> None:
-    """Items that come, are counted often for a while or again and again, and go."""
-    steps, (_, k) = 365, thresholds
-    design = designed(length, *thresholds, steps=steps)
-    matrices = matrices_of(design)
-    logs = []
-    for stay, gap in product((0, length, 2 * length, 6 * length, steps), (1, 2, 5, length // 2 + 1)):
-        for every in {1, 2, max(1, length // k), length // k + 1, length // k + 2, length}:
-            for many in (1, k):
-                log = np.zeros(steps, dtype=np.int64)
-                for begin in range(0, steps, stay + length + gap):
-                    log[begin : begin + stay + 1 : every] = many
-                    log[begin] = k
-                logs.append(log)
-    sums = np.cumsum(np.pad(np.array(logs), ((0, 0), (length, 0))), axis=1)
-    recent = sums[:, length:] - sums[:, :-length]
-    changes = np.stack([(recent >= one).astype(np.int64) for one in thresholds], axis=1)
-    reached = (
-        sum(
-            (np.diff(changes[:, place], axis=1, prepend=0) @ weights.T.astype(float)) ** 2
-            for place, weights in enumerate(matrices)
-        )
-        .sum(axis=1)
-        .max()
-    )
-    assert reached <= design.sensitivity <= 1.35 * reached
-
-
 def test_no_number_wraps_on_the_finest_lattice() -> None:
     coarse = designed(2, 1, 2, steps=6, bits=20)
     matrices = matrices_of(coarse)

@@ -232,7 +232,7 @@ MUTANTS = [
         "kernel/families/run_patterns.py",
         "np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)",
         "(norms - (place_price + price) * np.arange(places + 1))[sizes]",
-        f"{OFFSET_PATTERNS}test_runs_of_several_lengths_in_a_class",
+        "tests/kernel/families/test_run_patterns.py::test_runs_with_a_price_for_ones_and_gaps_cut_short[7-1]",
     ),
     Mutant(
         "Products of weights are added up in 64 bits, whatever they are.",

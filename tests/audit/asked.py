@@ -13,6 +13,16 @@ from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, I
 from dpwindows.kernel.accounting import Law
 
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
+# Unit, what has a group, and the limit on an item's groups.
+IN_GROUPS: list[tuple[Unit, str, int | None]] = [
+    (EventLevel(), "event", None),
+    (ItemAddRemove(), "event", 1),
+    (ItemAddRemove(), "item", None),
+    (ItemLevel(), "event", 1),
+    (ItemLevel(), "event", 2),
+    (ItemLevel(), "item", None),
+    (ItemPerPeriod(1), "event", 2),
+]
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), dw.ZCDP(0.5))
 
 Ints = NDArray[np.int64]

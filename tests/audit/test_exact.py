@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,10 +45,12 @@ from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scal
 from dpwindows.strategies.strategy import PrescribedScale
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
-from tests.audit.asked import BUDGETS, UNITS
+from tests.audit.asked import BUDGETS, IN_GROUPS, UNITS
+from tests.kernel.truth import largest_norm, matrices_of
 from tests.plans import plan_of
 from tests.single_item import all_logs, differences
 
+BY: dict[str, Any] = {"by": {"g": ["a", "b"]}, "totals": 0.3}
 FAMILIES: tuple[WindowFamily, ...] = (Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(), AnyWindow(2))
 
 
@@ -135,15 +138,9 @@ def test_the_worst_pair_is_the_worst_of_an_independent_enumeration(unit: Unit, t
 
 def _largest(design: Design, window: WindowFamily, unit: Unit) -> int:
     """Straight from the definition, with another enumeration of neighbours and another reading of the matrix."""
-    from tests.kernel.truth import largest_norm, matrix_of
-
     thresholds = design.problem.thresholds
     pieces = differences(all_logs(4, max(thresholds) + 1), window, thresholds, unit)
-    if design.alike:
-        return largest_norm(pieces, matrix_of(design), design.problem.law)
-    matrices = [matrix_of(design, k) for k in thresholds]
-    moved = (sum((piece[:, i] @ one.T) ** 2 for i, one in enumerate(matrices)) for piece in pieces)
-    return max(int(squared.sum(axis=1).max()) for squared in moved)
+    return largest_norm(pieces, matrices_of(design), design.problem.law)
 
 
 HARD: list[tuple[HardInstance, HardInstance]] = [
@@ -325,40 +322,31 @@ def test_what_is_too_large_to_be_read_is_refused() -> None:
 # --- Neighbours -----------------------------------------------------------------------------------------------------
 
 
-def _event(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
-
-
-def _within(length: int) -> Callable[[tuple[int, ...], tuple[int, ...]], bool]:
-    def are(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-        differing = [step for step, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-        return bool(differing) and differing[-1] - differing[0] < length
-
-    return are
-
-
-NEIGHBOURS: list[tuple[Unit, Callable[[tuple[int, ...], tuple[int, ...]], bool]]] = [
-    (EventLevel(), _event),
-    (ItemLevel(), lambda one, other: one != other),
-    (ItemAddRemove(), lambda one, other: not any(one)),
-    *((ItemPerPeriod(length), _within(length)) for length in (1, 2, 9)),
-]
-
-
-@pytest.mark.parametrize(("unit", "are"), NEIGHBOURS, ids=[unit.name for unit, _ in NEIGHBOURS])
-@pytest.mark.parametrize(("steps", "most"), [(1, 1), (3, 2), (4, 1)])
-def test_pairs_are_all_neighbours_and_only_these(
-    unit: Unit, are: Callable[[tuple[int, ...], tuple[int, ...]], bool], steps: int, most: int
-) -> None:
-    histories = Histories(steps, most)
+@pytest.mark.parametrize("unit", [*UNITS, ItemPerPeriod(1), ItemPerPeriod(9)], ids=lambda unit: unit.name)
+@pytest.mark.parametrize(("steps", "groups", "most"), [(1, 1, 1), (3, 1, 2), (4, 1, 1), (3, 2, 1)])
+def test_pairs_are_all_neighbours_and_only_these(unit: Unit, steps: int, groups: int, most: int) -> None:
+    """Changes of group among them: a step has a number for each group."""
+    histories = Histories(steps, most, groups)
     found = set()
     for first, second in histories.pairs(unit, np.arange(histories.count)):
-        one, other = histories.read(first).tolist(), histories.read(second).tolist()
-        pairs = [(tuple(a), tuple(b)) for a, b in zip(one, other, strict=True)]
-        found.update(pairs)
-    logs = list(itertools.product(range(most + 1), repeat=steps))
-    wanted = {frozenset((one, other)) for one in logs for other in logs if are(one, other)}
-    assert {frozenset(pair) for pair in found} == wanted
+        pairs = zip(histories.read(first).tolist(), histories.read(second).tolist(), strict=True)
+        found |= {frozenset((tuple(one), tuple(other))) for one, other in pairs}
+
+    def are(one: IntArray, other: IntArray) -> bool:
+        changed = np.flatnonzero((one != other).reshape(steps, groups).any(axis=1))
+        match unit:
+            case EventLevel():
+                return int(abs(one - other).sum()) == 1
+            case ItemPerPeriod(steps=period):
+                return bool(len(changed)) and changed[-1] - changed[0] < period
+            case ItemAddRemove():
+                return not one.any() or not other.any()
+        return len(changed) > 0
+
+    logs = list(itertools.product(range(most + 1), repeat=steps * groups))
+    pairs_of_logs = itertools.combinations(logs, 2)
+    wanted = {frozenset((one, other)) for one, other in pairs_of_logs if are(np.array(one), np.array(other))}
+    assert {pair for pair in found if len(pair) == 2} == wanted
     assert len(found) <= histories.count_pairs(unit, histories.count)
 
 
@@ -404,22 +392,29 @@ def test_a_picture_shows_both_logs_and_where_they_differ() -> None:
     assert " 12" in wide
 
 
-@pytest.mark.quick(1)
-@pytest.mark.search(4)
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+# What is asked in how many steps, and the least share of the truth that a search finds.
+SEARCHED: list[tuple[Any, Unit, int, float, dict[str, Any]]] = [
+    *((asked, unit, 6, 0.95, {}) for unit in UNITS for asked in (Cumulative(), Rolling(3).at_least(2), AnyWindow())),
+    *((Rolling(2), unit, 4, 0.9, {"group_of": of, "max_groups": limit, **BY}) for unit, of, limit in IN_GROUPS),
+]
+
+
+@pytest.mark.quick(2)
+@pytest.mark.search(12)
+@pytest.mark.parametrize(("asked", "unit", "steps", "least", "groups"), SEARCHED, ids=str)
 @pytest.mark.parametrize("budget", [PureDP(1.0), dw.ZCDP(0.5)], ids=lambda budget: budget.kind)
-def test_the_search_finds_what_enumeration_does(unit: Unit, budget: Budget) -> None:
-    power = 2 if isinstance(budget, dw.ZCDP) else 1
-    for window in (Cumulative(), Rolling(3).at_least(2), AnyWindow()):
-        plan = plan_of(window, unit=unit, budget=budget, steps=6)
-        mechanism = probe(plan.measurements)
-        exact = audit_exactly(plan)
-        pair, tried = search(mechanism, unit, power, seed=1)  # type: ignore[arg-type]
-        moved = mechanism.moved(pair)
-        found = mu_squared(moved) / 2 if power == 2 else pure_epsilon(moved)
-        assert tried > 500
-        assert exact.exhaustive
-        assert 0.95 * exact.loss.bounds.high <= found <= exact.loss.bounds.high
+def test_the_search_finds_what_enumeration_does(
+    asked: Any, unit: Unit, steps: int, least: float, groups: dict[str, Any], budget: Budget
+) -> None:
+    plan = plan_of(asked, unit=unit, budget=budget, steps=steps, **groups)
+    mechanism, exact = probe(plan.measurements), audit_exactly(plan)
+    gaussian = mechanism.parts[0].law == GAUSSIAN
+    pair, tried = search(mechanism, unit, 2 if gaussian else 1, seed=1)
+    loss = mu_squared if gaussian else pure_epsilon
+    assert tried > 500
+    assert exact.exhaustive
+    worst = loss(mechanism.moved(exact.worst))
+    assert least * worst <= loss(mechanism.moved(pair)) <= worst
 
 
 def test_long_horizons_are_searched_and_say_so() -> None:

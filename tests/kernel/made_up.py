@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,12 +12,10 @@ from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
@@ -29,6 +27,15 @@ UNITS: tuple[Unit, ...] = (EVENT, ITEM, ADD_REMOVE)
 
 LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
 THRESHOLDS = ((1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3))
+# Of more steps only what can be enumerated.
+_OF_MORE_STEPS = {5: ((1,), (2,)), 7: ((1,),)}
+
+# From February on: quarters of two, three and as many months as are left.
+MONTHS = Calendar("2013-02-01", "1mo", "UTC")
+PERIODS: tuple[Tumbling | ToDate, ...] = (
+    *(family(period) for family in (Tumbling, ToDate) for period in (1, 2, 3, 9)),
+    *(family("quarter", calendar=MONTHS) for family in (Tumbling, ToDate)),
+)
 
 
 @dataclass
@@ -67,8 +74,14 @@ class Draw:
     def any_windows(self, steps: int) -> AnyWindow:
         return cast("AnyWindow", self.one(AnyWindow(), AnyWindow(self.whole(1, steps + 1))))
 
+    def periods(self) -> Tumbling | ToDate:
+        return cast("Tumbling | ToDate", self.one(*PERIODS))
+
+    def thresholds(self, steps: int) -> tuple[int, ...]:
+        return cast("tuple[int, ...]", self.one(*_OF_MORE_STEPS.get(steps, THRESHOLDS)))
+
     def problem(self, window: WindowFamily, steps: int) -> Problem:
-        return Problem(window, steps, self.one(*THRESHOLDS), self.unit(steps), self.one(*LAWS), 1.0)
+        return Problem(window, steps, self.thresholds(steps), self.unit(steps), self.one(*LAWS), 1.0)
 
     def tree(self, length: int) -> TentTree:
         return TentTree(length, (self.whole(0, max(0, length - 1)),), self.whole(2, 5))
@@ -77,6 +90,19 @@ class Draw:
         matrix = np.tril(self.rng.integers(-9, 10, (steps, steps)))
         np.fill_diagonal(matrix, self.rng.integers(1, 10, steps))
         return np.asarray(matrix)
+
+    def offset_filter(self, steps: int, shift: int | None = None) -> OffsetFilter:
+        """Rows of any sign, and weights and offsets that the bound just allows or that leave it room."""
+        weights, offsets = [self.whole(1, 39)], [self.whole(0, 5)]
+        for _ in range(steps - 1):
+            offsets.append(self.whole(max(1, offsets[-1] - 1), offsets[-1] + 2))
+            weights.append(-(-offsets[-2] * (weights[-1] + offsets[-2]) // offsets[-1]) + self.whole(0, 2))
+        signs = [self.one(-1, 1, 1) for _ in range(steps)]
+        taps = (self.whole(1, 19), *(self.whole(-6, 2) for _ in range(steps - 1)))
+        weights, offsets = (
+            [sign * one for sign, one in zip(signs, part[::-1], strict=True)] for part in (weights, offsets)
+        )
+        return OffsetFilter(taps, tuple(weights), tuple(offsets), self.whole(0, 3) if shift is None else shift)
 
     def map(self, steps: int) -> IntegerMap:
         made: tuple[IntegerMap, ...] = (
@@ -107,9 +133,6 @@ class Draw:
         return cast("CausalMap", self.one(*made))
 
 
-# More occurrences than any of these logs has: a rule that leaves everything.
-
-
 def contracting_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:
     """Random integers with the signs the lemma asks for, from barely to strongly contracting."""
     tail = np.sort(rng.integers(0, int(rng.choice([2, 5, 1000])), size=count - 1))[::-1]
@@ -128,27 +151,6 @@ def toeplitz(taps: Sequence[int], steps: int) -> Ints:
     for lag, tap in enumerate(taps[:steps]):
         matrix += tap * np.eye(steps, k=-lag, dtype=np.int64)
     return matrix
-
-
-def tent_trees(length: int) -> list[TentTree]:
-    """Trees of tents with levels that a planner would not choose."""
-    tents = [(), (length // 2,), (length - 1, length // 2), (length - 1, 0, length // 3)]
-    return [TentTree(length, counts, 4 + 9 * len(counts)) for counts in tents]
-
-
-def series_design(
-    window: WindowFamily, steps: int, thresholds: tuple[int, ...], unit: Unit, law: Law, found: IntegerMap
-) -> Design:
-    return Design(Problem(window, steps, thresholds, unit, law, 1.0), Series(found), "test")
-
-
-def random_cases(rng: np.random.Generator, count: int) -> Iterator[tuple[int, int, int, tuple[int, ...], int]]:
-    """(steps, span, length, thresholds, most occurrences a step)."""
-    shapes = [((1,), 7, 1), ((1,), 5, 2), ((2,), 5, 2), ((3,), 4, 3), ((1, 2), 4, 2), ((1, 3), 4, 3)]
-    for i in range(count):
-        ks, largest, most = shapes[i % len(shapes)]
-        steps = int(rng.integers(2, largest + 1))
-        yield steps, int(rng.integers(1, steps + 1)), int(rng.integers(1, steps + 1)), ks, most
 
 
 def falling_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -37,73 +37,66 @@ def all_neighbours(
     return Changes.of(differences(all_logs(steps, most), window, thresholds, unit))
 
 
-def matrix_of(design: Design, k: int | None = None) -> NDArray[Any]:
-    """The integer matrix that `encode` applies to the exact answers of a threshold, the first, shape (rows, cells)."""
+def matrix_of(design: Design, k: int | None = None, over: WindowFamily | None = None) -> NDArray[Any]:
+    """The integer matrix that `encode` applies to the exact answers of a threshold, the first, shape (rows, cells).
+
+    Cells are those that the windows asked for, or a family that holds these, may use.
+    """
     problem = design.problem
     columns = []
-    for row, column in zip(*cells(problem.window, problem.steps), strict=True):
+    for row, column in zip(*cells(over or problem.window, problem.steps), strict=True):
         square = np.zeros((problem.steps, problem.steps), dtype=np.int64)
         square[row, column] = 1
         columns.append(design.encode(TableAnswers(square), k or problem.thresholds[0]))
     return np.stack(columns, axis=1)
 
 
-def matrix_over_all_windows(design: Design) -> NDArray[Any]:
-    problem = design.problem
-    columns = []
-    for row, column in zip(*np.triu_indices(problem.steps), strict=True):
-        square = np.zeros((problem.steps, problem.steps), dtype=np.int64)
-        square[row, column] = 1
-        columns.append(design.encode(TableAnswers(square), problem.thresholds[0]))
-    return np.stack(columns, axis=1)
+def matrices_of(design: Design) -> list[NDArray[Any]]:
+    """The matrix of each threshold, or one for all of them."""
+    thresholds = design.problem.thresholds
+    return [matrix_of(design, k) for k in (thresholds[:1] if design.alike else thresholds)]
 
 
-def largest_norm(changes: Changes | Iterable[Ints], matrix: NDArray[Any], law: Law) -> int:
+def largest_norm(changes: Changes | Iterable[Ints], matrices: NDArray[Any] | Sequence[NDArray[Any]], law: Law) -> int:
     """The largest L1 or squared L2 norm of `M g`, summed over thresholds; g of shape (pairs, thresholds, cells)."""
     found = changes if isinstance(changes, Changes) else Changes.of(changes)
+    several = [matrices] if isinstance(matrices, np.ndarray) else matrices
+    norms = [_norms(found, matrix, law) for matrix in several]
+    if len(norms) == 1:
+        return int(norms[0][found.which].sum(axis=1).max())
+    return int(sum(own[which] for own, which in zip(norms, found.which.T, strict=True)).max())
+
+
+def _norms(changes: Changes, matrix: NDArray[Any], law: Law) -> NDArray[Any]:
+    """The norm of each single change."""
     heaviest = 2 * int(abs(matrix).sum(axis=1).max())
     assert heaviest < 1 << 53
     # Exact: all partial sums are integers below 2^53.
-    moved = (found.every.astype(np.float64) @ matrix.T.astype(np.float64)).astype(np.int64)
+    moved = (changes.every.astype(np.float64) @ matrix.T.astype(np.float64)).astype(np.int64)
     if law == LAPLACE:
-        norms = abs(moved).sum(axis=1)
-    else:
-        fits = heaviest**2 * found.which.shape[1] * moved.shape[1] < 1 << 63
-        wide = moved if fits else moved.astype(object)
-        norms = (wide * wide).sum(axis=1)
-    return int(norms[found.which].sum(axis=1).max())
+        return np.asarray(abs(moved).sum(axis=1))
+    fits = heaviest**2 * changes.which.shape[1] * moved.shape[1] < 1 << 63
+    wide = moved if fits else moved.astype(object)
+    return np.asarray((wide * wide).sum(axis=1))
 
 
-def truth(design: Design) -> int:
-    """The exact sensitivity of a design, over all neighbours."""
-    problem = design.problem
-    matrix = matrix_of(design)
-    assert len(matrix) == design.rows
-    if not design.alike:
-        matrices = [matrix_of(design, k) for k in problem.thresholds]
-        logs = all_logs(problem.steps, max(problem.thresholds))
-        return max(
-            int(sum((changes[:, place] @ one.T) ** 2 for place, one in enumerate(matrices)).sum(axis=1).max())
-            for changes in differences(logs, problem.window, problem.thresholds, problem.unit)
-        )
-    return largest_norm(
-        neighbours(problem.window, problem.steps, problem.thresholds, problem.unit), matrix, problem.law
-    )
+def truth(design: Design, most: int | None = None) -> int:
+    """The exact sensitivity of a design, over all neighbours; over those with at most `most` occurrences a step."""
+    matrices = matrices_of(design)
+    assert {len(one) for one in matrices} == {design.rows}
+    return largest_norm(_all_changes(design, most), matrices, design.problem.law)
 
 
-def worst(design: Design) -> tuple[int, int]:
+def worst(design: Design, most: int | None = None) -> tuple[int, int]:
     """The largest norm over all neighbours, and the most numbers of one threshold that one changes."""
-    problem, matrix = design.problem, matrix_of(design)
-    changes = neighbours(problem.window, problem.steps, problem.thresholds, problem.unit)
-    moved = int(((changes.every @ matrix.T.astype(np.int64)) != 0).sum(axis=1).max())
-    return largest_norm(changes, matrix, problem.law), moved
+    changes, matrices = _all_changes(design, most), matrices_of(design)
+    moved = max(int(((changes.every @ one.T.astype(np.int64)) != 0).sum(axis=1).max()) for one in matrices)
+    return largest_norm(changes, matrices, design.problem.law), moved
 
 
-def truth_up_to(design: Design, most: int) -> int:
-    """The exact sensitivity over all logs with at most `most` occurrences a step."""
+def _all_changes(design: Design, most: int | None) -> Changes:
     problem = design.problem
-    changes = neighbours(problem.window, problem.steps, problem.thresholds, problem.unit, most)
-    return largest_norm(changes, matrix_of(design), problem.law)
+    return neighbours(problem.window, problem.steps, problem.thresholds, problem.unit, most)
 
 
 def event_changes(steps: int, most: int, k: int) -> Iterator[tuple[int, Ints]]:

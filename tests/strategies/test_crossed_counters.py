@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,13 +9,13 @@ from numpy.typing import NDArray
 import dpwindows as dw
 from dpwindows import reading
 from dpwindows.ask.privacy import Unit
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.crossed import Crossed, CrossedFilters
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading import crossed as crossed_filters
 from dpwindows.reading.crossed import CrossedReader
-from dpwindows.strategies import candidates, counters, crossed_counters
+from dpwindows.strategies import counters, crossed_counters
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import integer_taps
 
@@ -129,54 +127,6 @@ def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None
     expected = [Answers.square[a, b] for a in range(20) for b in range(a, min(20, a + reach))]
     assert reading.of(found).decode(measured.astype(np.float64)) == pytest.approx(expected, abs=1e-6)
     assert len(reading.of(found).variance()) == len(expected)
-
-
-# Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
-@pytest.mark.slow
-@pytest.mark.search(4)
-@pytest.mark.parametrize(
-    ("unit", "law", "longest", "criterion", "most"),
-    [
-        (dw.ItemAddRemove(), GAUSSIAN, None, "rms", 86.5),
-        (dw.ItemAddRemove(), GAUSSIAN, None, "max", 119.0),
-        (dw.ItemAddRemove(), GAUSSIAN, 28, "rms", 89.5),
-        (dw.ItemAddRemove(), GAUSSIAN, 2, "rms", 70.0),
-        (dw.ItemLevel(), GAUSSIAN, None, "rms", 121.0),
-        (dw.ItemLevel(), GAUSSIAN, 28, "rms", 126.0),
-        (dw.ItemAddRemove(), LAPLACE, None, "rms", 889.0),
-        (dw.ItemAddRemove(), LAPLACE, None, "max", 1400.0),
-        (dw.ItemAddRemove(), LAPLACE, 28, "rms", 860.0),
-        (dw.ItemLevel(), LAPLACE, None, "rms", 1778.0),
-    ],
-)
-def test_a_year_of_days_has_the_error_promised(
-    unit: Unit, law: Law, longest: int | None, criterion: str, most: float
-) -> None:
-    found = crossed_counters.design(asked(365, unit, law, longest, criterion=criterion))
-    assert found is not None
-    assert score(found) <= most
-
-
-@pytest.mark.parametrize(
-    ("longest", "span", "law", "strategy", "most"),
-    [
-        (28, 7, GAUSSIAN, "crossed-counters", 12.0),
-        (28, 30, GAUSSIAN, "crossed-counters", 14.3),
-        (90, 7, GAUSSIAN, "crossed-counters", 14.0),
-        (10, 7, GAUSSIAN, "counters", 7.0),
-        (10, 7, LAPLACE, "tree", 104.0),
-        (28, 7, LAPLACE, "tree", 292.0),
-        (28, 30, LAPLACE, "crossed-counters", 431.0),
-        (3, 1, LAPLACE, "direct", 8.5),
-    ],
-)
-def test_a_change_within_a_period_moves_few_lines(
-    longest: int, span: int, law: Law, strategy: str, most: float
-) -> None:
-    problem = asked(120, dw.ItemPerPeriod(span), law, longest)
-    best = candidates(replace(problem, noise_per_unit=1.0))[0]
-    assert best.strategy == strategy
-    assert score(best) <= most
 
 
 @pytest.mark.quick(1)

@@ -16,9 +16,7 @@ from dpwindows.audit.exact import audit_exactly
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import CUBE, LAPLACE, RANGE
 from dpwindows.kernel.problem import Problem
-from dpwindows.plan.intervals import joint_factor
 from dpwindows.plan.unit_errors import unit_errors
-from dpwindows.reading.lattice_noise import Noise
 from dpwindows.reading.noise_moments import joint_variance
 from dpwindows.release.run import draw_estimates
 from dpwindows.strategies import BATCH, STREAM, candidates, joint_noise
@@ -175,36 +173,3 @@ def test_errors_and_intervals_are_those_of_the_noise(window: WindowFamily, steps
             spread = math.sqrt(confidence * (1 - confidence) / 1500)
             # Whole numbers make it wider by a step at most.
             assert confidence - 5 * spread < inside < confidence + 0.04 + 5 * spread, (measure, confidence)
-
-
-@pytest.mark.parametrize(("law", "size"), [(CUBE, 1), (CUBE, 2), (CUBE, 12), (CUBE, 365), (RANGE, 2), (RANGE, 100)])
-def test_half_widths_of_one_number_are_its_quantiles(law: Any, size: int) -> None:
-    """Against the law of one number at a scale of 50, summed over all radii."""
-    radii = np.arange(60 * 50 + 12 * 50 * size, dtype=np.float64)
-    power, sides = (size, 2 * radii + 1) if law == CUBE else (size + 1, radii + 1)
-    logs = power * np.log(sides) - radii / 50
-    weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    variance = (weights * (sides**2 - 1)).sum() / (12 if law == CUBE else 6)
-    for confidence in (0.5, 0.9, 0.95, 0.999):
-        # Half a unit beyond the last whole number inside.
-        beyond = joint_factor(Noise(law, 50.0, size), confidence, alone=True) * math.sqrt(variance) - 0.5
-        left = np.maximum(radii - beyond, 0.0)
-        tail = 2 * left / sides if law == CUBE else left * (left + 1) / sides**2
-        assert float((weights * tail).sum()) == pytest.approx(1 - confidence, rel=0.02)
-
-
-@pytest.mark.parametrize(("law", "size"), [(CUBE, 4), (CUBE, 40), (RANGE, 4), (RANGE, 40)])
-def test_half_widths_of_sums_are_never_too_narrow(law: Any, size: int) -> None:
-    """Differences and means of numbers of one vector, of 40,000 vectors that NumPy draws; and of two vectors."""
-    rng = np.random.default_rng(0)
-
-    def vectors() -> np.ndarray:
-        scale = rng.gamma(size + (1 if law == CUBE else 2), size=40_000)[:, None]
-        uniform = rng.uniform(-1, 1, (40_000, size)) if law == CUBE else rng.random((40_000, size))
-        return np.asarray(scale * (uniform if law == CUBE else uniform - rng.random((40_000, 1))))
-
-    one, other = vectors(), vectors()
-    for sums in (one[:, 0] - one[:, 1], one.mean(axis=1), one[:, 0] - 3 * one[:, 2], one[:, 0] + other[:, 0]):
-        for confidence in (0.5, 0.8, 0.9, 0.95, 0.99):
-            inside = (abs(sums) <= joint_factor(Noise(law, 1e6, size), confidence, alone=False) * sums.std()).mean()
-            assert inside > confidence - 0.01, confidence

@@ -18,16 +18,6 @@ def asked(longest: int | None, steps: int = 365, **more: object) -> Problem:
     return Problem(dw.AnyWindow(longest), steps, (1,), dw.EventLevel(), GAUSSIAN, 4.2247, **more)  # type: ignore[arg-type]
 
 
-# Errors to reach, in counts at T = 365 and (1, 1e-6).
-@pytest.mark.parametrize(
-    ("longest", "criterion", "most"), [(90, "rms", 29.3), (28, "rms", 19.5), (7, "rms", 11.2), (90, "max", 31.5)]
-)
-def test_a_year_of_days_has_the_error_promised(longest: int, criterion: str, most: float) -> None:
-    best = candidates(asked(longest, criterion=criterion))[0]
-    assert best.strategy == nested_filter.NAME
-    assert score(best) <= most
-
-
 def test_weights_by_length_save_more_than_a_seventh() -> None:
     """For at least 1; the filter for other thresholds has none."""
     for longest in (7, 28):

@@ -13,13 +13,10 @@ from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.norms import autocorrelation
-from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.strategies import BATCH, candidates, dense_counter, offset_filter, optimal_filter
+from dpwindows.strategies import BATCH, candidates, dense_counter, optimal_filter
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
@@ -27,7 +24,6 @@ from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.period_limits import period_limit
 from dpwindows.strategies.search.portable import even_transform
 from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
-from dpwindows.strategies.search.witnesses import with_witness
 
 BUDGET = ApproxDP(1.0, 1e-6)
 EVENT, ADD_REMOVE = EventLevel(), ItemAddRemove()
@@ -57,41 +53,6 @@ def test_stationary_limits_are_reached_for_single_runs(length: int, limit_: floa
     assert limit_ - 0.001 < last < limit_ * 1.002
 
 
-@pytest.mark.quick(2)
-@pytest.mark.search(3)
-@pytest.mark.parametrize(
-    ("window", "k", "unit", "std"),
-    [
-        (Rolling(7), 1, EVENT, 7.7),
-        (Rolling(28), 1, EVENT, 10.3),
-        (Rolling(90), 1, EVENT, 12.6),
-        (Cumulative(), 1, EVENT, 15.2),
-        (Rolling(28), 3, EVENT, 13.4),
-        (Rolling(28), 10, EVENT, 15.0),
-    ],
-)
-def test_figures(window: WindowFamily, k: int, unit: Unit, std: float) -> None:
-    design = optimal_filter.design(problem(window, k, unit=unit))
-    assert design is not None
-    design = with_witness(design)
-    assert score(design) <= std
-    least = limit(window, k, unit, 365)
-    assert least is not None
-    assert least <= multiplier(design)
-
-
-@pytest.mark.parametrize(("criterion", "std"), [("rms", 11.15), ("max", 11.3)])
-def test_dense_counter_figures(criterion: Criterion, std: float) -> None:
-    design = dense_counter.design(problem(Cumulative(), unit=ADD_REMOVE, criterion=criterion))
-    assert design is not None
-    assert score(design) <= std
-    least = limit(Cumulative(), 1, ADD_REMOVE, 365)
-    assert least is not None
-    assert least <= multiplier(design)
-    if criterion == "rms":
-        assert multiplier(design) <= 1.001 * least
-
-
 SMALL = [
     (window, thresholds, unit, steps)
     for window, thresholds, unit, steps in product(
@@ -118,28 +79,6 @@ def test_no_gaussian_strategy_is_below_the_limit(
             least = limit(window, k, unit, steps)
             assert least is not None
             assert least <= multiplier(design, k) * (1 + 1e-9)
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("bits", [8, 14, 24])
-@pytest.mark.parametrize(
-    ("window", "unit"),
-    [(Rolling(5), EVENT), (Rolling(5), ADD_REMOVE), (Cumulative(), EVENT), (Cumulative(), ADD_REMOVE)],
-)
-def test_decoding_inverts_what_is_measured(window: WindowFamily, unit: Unit, bits: int) -> None:
-    for strategy in (optimal_filter, dense_counter, offset_filter):
-        design = strategy.design(problem(window, unit=unit, steps=60, bits=bits))
-        if design is None:
-            continue
-        assert isinstance(design.shape, Series)
-        exact = np.random.default_rng(0).integers(0, 1000, size=60)
-        assert np.allclose(reading.of(design).decode(design.shape.map.encode(exact).astype(float)), exact, atol=1e-6)
-        noise = np.eye(60)
-        weights = np.array([reading.of(design).decode(noise[:, i]) for i in range(60)])
-        assert np.allclose((weights**2).sum(axis=0), reading.of(design).variance())
-        fourth = reading.of(design).fourth_moment()
-        assert fourth is not None
-        assert np.allclose((weights**4).sum(axis=0), fourth)
 
 
 def test_they_refuse_what_they_are_not_for() -> None:
@@ -186,52 +125,6 @@ def test_descent_finds_the_minimum_of_a_crooked_valley() -> None:
         return float(value), np.array([-2 * (1 - x) - 400 * x * (y - x * x), 200 * (y - x * x)])
 
     assert np.allclose(minimise(valley, np.array([-1.2, 1.0]), rounds=300, tolerance=0.0), 1.0, atol=1e-4)
-
-
-@pytest.mark.quick(1)
-@pytest.mark.search(2)
-@pytest.mark.parametrize(("length", "k"), [(7, 3), (28, 2), (28, 3), (28, 10), (90, 3)])
-def test_bounds_for_rolling_counts_are_tight(length: int, k: int) -> None:
-    """A local search over patterns comes within 2 % (in standard error) of what the filter is charged for."""
-    design = optimal_filter.design(problem(Rolling(length), k))
-    assert design is not None
-    design = with_witness(design)
-    assert isinstance(design.shape, Series)
-    assert isinstance(design.shape.map, Filter)
-    lags = np.array(autocorrelation(design.shape.map.taps)[:length], dtype=np.float64)
-    gram = lags[np.abs(np.arange(length)[:, None] - np.arange(length)[None, :])]
-    starts = []
-    for count, gap in product(range(1, min(k, 4) + 1), (1, 2, 4, 7)):
-        size = -(-(length - gap * (count - 1)) // count)
-        starts.append((np.arange(length) % (size + gap) < size).astype(float))
-    draw = np.random.default_rng(0)
-    for _ in range(8):
-        ends = np.sort(draw.choice(length + 1, size=2 * min(k, length // 2), replace=False))
-        starts.append((np.searchsorted(ends, np.arange(length), side="right") % 2).astype(float))
-    found = max(climb(start, gram, k) for start in starts if (np.diff(start, prepend=0) > 0).sum() <= k)
-    assert found <= design.sensitivity * (1 + 1e-6)
-    assert design.sensitivity <= found * 1.02**2
-
-
-def climb(pattern: FloatArray, gram: FloatArray, runs: int) -> float:
-    """The cost reached by flips of one place or two that keep the number of runs."""
-    pairs = [(i, j) for i in range(len(pattern)) for j in range(len(pattern))]
-    while True:
-        sign = 1 - 2 * pattern
-        single = 2 * sign * (gram @ pattern) + np.diagonal(gram)
-        for i, j in sorted(pairs, key=lambda p: -_gain(p, single, sign, gram))[:300]:
-            tried = pattern.copy()
-            tried[[i, j]] = 1 - tried[[i, j]]
-            if _gain((i, j), single, sign, gram) > 1e-6 * gram[0, 0] and (np.diff(tried, prepend=0) > 0).sum() <= runs:
-                pattern = tried
-                break
-        else:
-            return float(pattern @ gram @ pattern)
-
-
-def _gain(flips: tuple[int, int], single: FloatArray, sign: FloatArray, gram: FloatArray) -> float:
-    i, j = flips
-    return float(single[i] if i == j else single[i] + single[j] + 2 * sign[i] * sign[j] * gram[i, j])
 
 
 def test_of_items_added_or_removed_it_serves_those_counted_in_one_run() -> None:

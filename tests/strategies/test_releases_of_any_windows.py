@@ -18,7 +18,6 @@ from tests import brute_force
 GENERATOR = np.random.default_rng(7)
 LOG = [(item, int(step)) for item in range(400) for step in GENERATOR.integers(0, 24, size=1 + item % 7)]
 TABLE = pa.table({"item": [item for item, _ in LOG], "time": [step for _, step in LOG]})
-STRATEGIES = pytest.mark.parametrize(("strategy", "thresholds"), [("crossed-counters", (1, 2)), ("gap-filter", (1,))])
 
 
 def plan_of(
@@ -43,19 +42,6 @@ def errors_of(plan: dw.Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     rows = plan.run(TABLE, item="item", time="time", consistent=False).table.to_pylist()
     exact = [exact_counts(row["k"])[row["first_step"] - 1, row["last_step"] - 1] for row in rows]
     return np.array([row["estimate"] for row in rows]) - exact, np.array([row["std_error"] for row in rows])
-
-
-@STRATEGIES
-@pytest.mark.usefixtures("one_engine")
-@pytest.mark.parametrize("longest", [10, None])
-@pytest.mark.parametrize("unit", [dw.ItemAddRemove(), dw.ItemLevel()], ids=lambda unit: unit.name)
-@pytest.mark.parametrize("budget", [dw.ApproxDP(1e9, 1e-6), dw.PureDP(1e9)], ids=lambda budget: budget.kind)
-def test_without_noise_a_release_is_exact(
-    strategy: str, thresholds: tuple[int, ...], budget: Budget, unit: Unit, longest: int | None
-) -> None:
-    errors, _ = errors_of(plan_of(strategy, thresholds, budget, unit, longest))
-    assert len(errors) == len(thresholds) * (24 * 25 // 2 if longest is None else 24 * 10 - 45)
-    assert abs(errors).max() < 0.01
 
 
 BUDGETS = pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)], ids=lambda budget: budget.kind)

@@ -7,8 +7,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
@@ -21,11 +19,8 @@ from dpwindows.kernel.families.lines import filter_costs, lines_bound, lines_of_
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import crossed_counters
 from dpwindows.strategies.search.fractional import integer_taps
-from tests import brute_force
-from tests.kernel.lines_met import Crossing, any_costs, costliest_span, crossed_bound, crossing
-from tests.search import examples
-
-UNITS: tuple[Unit, ...] = (ItemAddRemove(), ItemLevel())
+from tests.kernel.lines_met import any_costs, costliest_span, crossed_bound, crossing
+from tests.single_item import TableAnswers
 
 
 @cache
@@ -39,10 +34,6 @@ def staircases(steps: int) -> NDArray[np.int64]:
     return (np.array(taus)[:, None, :] >= np.arange(1, steps + 1)[None, :, None]).astype(np.int64)
 
 
-def block_of(found: CrossedFilters) -> Crossing:
-    return crossing(1, found.start_weights, found.end_weights)
-
-
 def first_block(found: Design) -> CrossedFilters:
     """The map of the first block of crossed counters."""
     assert isinstance(found.shape, Crossed)
@@ -53,36 +44,6 @@ def problem(
     steps: int, unit: Unit, law: Law = GAUSSIAN, longest: int | None = None, ks: tuple[int, ...] = (1,)
 ) -> Problem:
     return Problem(AnyWindow(longest), steps, ks, unit, law, noise_per_unit=4.2247)
-
-
-small_filters = st.integers(2, 5).flatmap(
-    lambda steps: st.builds(
-        CrossedFilters,
-        st.lists(st.integers(-6, 6), min_size=0, max_size=4).map(lambda tail: (5, *tail)),
-        st.lists(st.integers(1, 4), min_size=steps, max_size=steps).map(tuple),
-        st.lists(st.integers(1, 4), min_size=steps, max_size=steps).map(tuple),
-    )
-)
-
-
-@examples(60)
-@given(small_filters)
-def test_added_or_removed_the_bound_is_the_truth_for_any_taps(found: CrossedFilters) -> None:
-    steps = found.shape[0]
-    encoded = np.array([found.encode(f) for f in staircases(steps)])
-    block = block_of(found)
-    assert (encoded**2).sum(axis=1).max() == crossed_bound(found.taps, [block], 2, formal=False)
-    assert abs(encoded).sum(axis=1).max() == crossed_bound(found.taps, [block], 1, formal=False)
-
-
-@examples(40)
-@given(small_filters)
-def test_changed_no_pair_of_staircases_exceeds_the_bound_for_any_taps(found: CrossedFilters) -> None:
-    encoded = np.array([found.encode(f) for f in staircases(found.shape[0])])
-    changes = encoded[:, None, :] - encoded[None, :, :]
-    block = block_of(found)
-    assert (changes**2).sum(axis=2).max() <= crossed_bound(found.taps, [block], 2, formal=True)
-    assert abs(changes).sum(axis=2).max() <= crossed_bound(found.taps, [block], 1, formal=True)
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
@@ -101,58 +62,6 @@ def test_the_filters_in_use_are_within_fifteen_percent_for_every_pair_of_stairca
     # In noise, where the squared bound counts by its root.
     reached = worst / found.sensitivity
     assert (reached**0.5 if law == GAUSSIAN else reached) >= 0.85
-
-
-def single_item_logs(steps: int, most: int) -> list[tuple[int, ...]]:
-    return list(product(range(most + 1), repeat=steps))
-
-
-def exact(log: tuple[int, ...], ks: tuple[int, ...]) -> dict[int, NDArray[np.int64]]:
-    events = [("item", step, count) for step, count in enumerate(log, start=1) if count]
-    return {k: np.array(brute_force.any_window(events, k, len(log))) for k in ks}
-
-
-class Square:
-    """Answers given as squares of starts and ends."""
-
-    def __init__(self, squares: dict[int, NDArray[np.int64]]) -> None:
-        self.squares = squares
-        self.steps = len(next(iter(squares.values())))
-
-    def cumulative(self, k: int) -> NDArray[np.int64]:
-        raise NotImplementedError
-
-    def rolling(self, k: int, length: int) -> NDArray[np.int64]:
-        raise NotImplementedError
-
-    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[np.int64]:
-        a, b = first_start - 1, first_end - 1
-        return self.squares[k][a : a + starts, b : b + ends]
-
-
-@pytest.mark.search(7)
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
-@pytest.mark.parametrize("width", [2, 3, 4])
-@pytest.mark.parametrize("longest", [2, None])
-def test_no_item_of_a_log_exceeds_the_bound_in_blocks_and_with_several_thresholds(
-    width: int, longest: int | None, law: Law
-) -> None:
-    # Logs of one item with up to 3 occurrences in each of 4 steps, counted from the definition.
-    ks, steps = (1, 3), 4
-    taps = integer_taps(0.75, 0.999, steps, 8)
-    for unit in UNITS:
-        asked = problem(steps, unit, law, longest, ks)
-        found = Design(asked, Crossed(width, taps, (8, 11, 14, 16)), "test")
-        encoded = []
-        for log in single_item_logs(steps, 3):
-            squares = Square(exact(log, ks))
-            encoded.append(np.concatenate([found.encode(squares, k) for k in ks]))
-        vectors = np.unique(np.array(encoded), axis=0)
-        changes = vectors[:, None, :] - vectors[None, :, :] if isinstance(unit, ItemLevel) else vectors
-        sizes = (changes**2).sum(axis=-1) if law == GAUSSIAN else abs(changes).sum(axis=-1)
-        assert sizes.max() <= found.sensitivity
-        if isinstance(unit, ItemAddRemove):
-            assert sizes.max() == found.sensitivity
 
 
 def best_partner(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -249,7 +158,7 @@ def test_signed_counts_of_a_log_are_measured_as_the_square_of_its_answers() -> N
     found = crossed_counters.design(problem(5, ItemAddRemove()))
     assert found is not None
     square = answers.windows(1, 1, 5, 1, 5)
-    assert (found.encode(answers, 1) == found.encode(Square({1: square}), 1)).all()
+    assert (found.encode(answers, 1) == found.encode(TableAnswers(square), 1)).all()
 
 
 def test_lines_of_crossed_blocks_change_in_the_places_that_a_span_meets() -> None:

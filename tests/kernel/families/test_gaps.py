@@ -5,9 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import ItemLevel
@@ -31,38 +28,6 @@ def histories(measured: Gaps) -> Histories:
         exact = np.triu(before[None, 1:] > before[:-1, None]).astype(np.int64)
         found[occurs] = measured.encode_windows(exact)
     return found
-
-
-@st.composite
-def filters(draw: st.DrawFn, steps: int, offsets: bool = True) -> Gaps:
-    rest = draw(st.lists(st.integers(-5, 3), max_size=steps))
-    weights = draw(st.lists(st.integers(1, 9), min_size=steps, max_size=steps))
-    offset = draw(st.integers(-3, 9)) if offsets else 0
-    return Gaps((draw(st.integers(1, 9)), *rest), tuple(weights), offset, draw(st.integers(1, 60)))
-
-
-@pytest.mark.slow
-@given(data=st.data(), steps=st.integers(2, 7))
-def test_what_an_item_that_is_added_is_charged_is_attained(data: st.DataObject, steps: int) -> None:
-    measured = data.draw(filters(steps))
-    moved = histories(measured).values()
-    assert bound_of(gap_filter_l2, *asked(measured), PRESENCE) == max(int((one**2).sum()) for one in moved)
-    without = Gaps(measured.taps, measured.weights, 0, measured.total)
-    moved = histories(without).values()
-    assert bound_of(gap_filter_l1, *asked(without), PRESENCE) == max(int(abs(one).sum()) for one in moved)
-
-
-@pytest.mark.slow
-@given(data=st.data(), steps=st.integers(2, 5))
-def test_no_change_of_an_item_moves_more_than_it_is_charged(data: st.DataObject, steps: int) -> None:
-    measured = data.draw(filters(steps))
-    moved = list(histories(measured).values())
-    furthest = max(int(((one - other) ** 2).sum()) for one in moved for other in moved)
-    assert furthest <= bound_of(gap_filter_l2, *asked(measured), ItemLevel())
-    without = Gaps(measured.taps, measured.weights, 0, measured.total)
-    moved = list(histories(without).values())
-    furthest = max(int(abs(one - other).sum()) for one in moved for other in moved)
-    assert furthest <= bound_of(gap_filter_l1, *asked(without), ItemLevel())
 
 
 def test_a_change_of_an_item_is_not_charged_much_too_much() -> None:

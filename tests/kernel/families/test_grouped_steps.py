@@ -25,7 +25,7 @@ from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, compressed
 from tests.kernel.made_up import UNITS
-from tests.kernel.truth import Looseness, kind, largest_norm, matrix_over_all_windows
+from tests.kernel.truth import Looseness, kind, largest_norm, matrix_of
 from tests.single_item import Changes, SingleItem, all_logs, differences, squares
 
 
@@ -70,7 +70,7 @@ def test_compressed_designs(thresholds: tuple[int, ...], most: int) -> None:
     for design in _compressed(steps, thresholds):
         unit = design.problem.unit
         changes = _all_differences(steps, most, thresholds, unit)
-        true = largest_norm(changes, matrix_over_all_windows(design), design.problem.law)
+        true = largest_norm(changes, matrix_of(design, over=AnyWindow()), design.problem.law)
         found.add((design.strategy, kind(design.problem.window), unit.name), design.sensitivity, true)
     assert len(found.seen) > 18
     found.show(f"compressed, T={steps}, at least {thresholds}, at most {most} a step")
@@ -128,7 +128,7 @@ def test_compressed_designs_within_a_period(thresholds: tuple[int, ...], most: i
         for law in (GAUSSIAN, LAPLACE):
             problem = Problem(window, steps, thresholds, unit, law, 1.0, singleton=True)
             for design in compressed.designs(problem, candidates):
-                true = largest_norm(changes, matrix_over_all_windows(design), law)
+                true = largest_norm(changes, matrix_of(design, over=AnyWindow()), law)
                 found.add((design.strategy, kind(window), unit.name), design.sensitivity, true)
     found.show(f"compressed, at least {thresholds}")
     assert len(found.seen) > 12

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 import pytest
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.families import lines
-from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.lines import (
     Line,
     Lines,
@@ -24,32 +21,14 @@ from dpwindows.kernel.families.lines import (
     lines_of_starts,
     one_line,
 )
-from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
-from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search.fractional import integer_taps
-from tests.kernel.cases import bound_of
 from tests.kernel.lines_met import any_costs, costliest_span, crossed_bound, crossing
-from tests.kernel.made_up import (
-    EVENT,
-    THRESHOLDS,
-    any_taps,
-    contracting_taps,
-    random_cases,
-    series_design,
-    tent_trees,
-    toeplitz,
-)
-from tests.kernel.truth import truth, truth_up_to
+from tests.kernel.made_up import any_taps
 from tests.single_item import Ints, all_logs, runs, squares
-
-UNITS: tuple[Unit, ...] = (ItemAddRemove(), ItemLevel())
-
 
 # --- Which places of a line change ------------------------------------------------------------------------------------
 
@@ -129,42 +108,6 @@ def test_a_period_as_long_as_the_horizon_is_item_level() -> None:
 # --- Every neighbour on small horizons --------------------------------------------------------------------------------
 
 
-def measurements(rng: np.random.Generator, asked: Problem, longest: int) -> Iterator[Design]:
-    """Everything that measures any windows by lines, with parameters that no planner would choose."""
-    taps, steps, fewer = any_taps(rng, longest), asked.steps, isinstance(asked.unit, ItemPerPeriod)
-    tents = TentTree(longest, (longest // 2, longest // 3), 10)
-    tree = CausalTree(int(rng.integers(2, 4)), tuple(rng.integers(1, 9, size=3).tolist()))
-    along: IntegerMap = Filter(taps) if asked.law == GAUSSIAN else tree
-    if asked.law == LAPLACE:
-        yield Design(asked, Starts(longest, tents, continued=True), "test")
-    weights = tuple(rng.integers(1, 17, size=steps).tolist())
-    yield Design(asked, Crossed(int(rng.integers(1, steps + 1)), any_taps(rng, steps), weights), "test")
-    for one in (along, Identity(3)):
-        yield Design(asked, Starts(longest, one), "test")
-        for horizon in (steps, *([None] if fewer else [])):
-            yield StepDesign(asked, Starts(longest, one), "test", horizon=horizon)
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
-def test_no_neighbour_moves_any_windows_by_more_than_the_bound(law: Law) -> None:
-    rng = np.random.default_rng(2)
-    tightest: dict[tuple[str, str], float] = {}
-    for steps, span, longest, ks, most in random_cases(rng, 30):
-        for unit in (ItemPerPeriod(span), ItemLevel(), ItemAddRemove()):
-            asked = Problem(AnyWindow(longest), steps, ks, unit, law, 1.0)
-            for design in measurements(rng, asked, longest):
-                true, found = truth_up_to(design, most), design.certificate
-                assert true <= found.bound
-                assert found.proof == "windows-on-lines"
-                made = f"{type(design).__name__} {type(design.shape).__name__}"
-                where = made, unit.name.partition(":")[0]
-                tightest[where] = min(tightest.get(where, 9.0), found.bound / true)
-                if unit == ItemAddRemove() and law == GAUSSIAN:
-                    assert true == found.bound
-    assert set(tightest.values()) == {1.0}
-
-
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 def test_streams_are_charged_as_releases_are(law: Law) -> None:
     """A horizon as long as the release cuts the lines alike."""
@@ -177,85 +120,6 @@ def test_streams_are_charged_as_releases_are(law: Law) -> None:
                 shape = Starts(longest, along)
                 stream = StepDesign(asked, shape, "test", horizon=steps).certificate
                 assert stream == Design(asked, shape, "test").certificate
-
-
-@pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
-def test_cumulative_filters_with_any_taps(thresholds: tuple[int, ...]) -> None:
-    """No signs are needed; thresholds may be passed at steps of their own choice, so the bound is attained."""
-    rng = np.random.default_rng(5)
-    for _ in range(40):
-        steps = int(rng.integers(1, 5))
-        for unit in UNITS:
-            taps = any_taps(rng, steps)
-            design = series(steps, thresholds, unit, GAUSSIAN, Filter(taps))
-            costs = filter_costs(taps, steps, 2, formal=isinstance(unit, ItemLevel))
-            assert design.certificate.bound == lines_bound(one_line(steps), costs, len(thresholds)) == truth(design)
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (3,), (1, 2)], ids=str)
-def test_weighted_counters_with_any_taps_and_weights(thresholds: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(6)
-    for _ in range(40):
-        steps = int(rng.integers(1, 6))
-        taps = any_taps(rng, int(rng.integers(1, steps + 1)))
-        weights = tuple(int(weight) for weight in rng.integers(1, 20, size=steps))
-        design = series(
-            steps, thresholds, ItemAddRemove(), GAUSSIAN, MatrixCounter(toeplitz(taps, steps) * np.array(weights))
-        )
-        assert truth(design) == design.certificate.bound
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (3,), (1, 2)], ids=str)
-def test_matrices_of_increments(thresholds: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(7)
-    for _ in range(20):
-        steps = int(rng.integers(1, 6))
-        matrix = np.tril(rng.integers(-9, 10, size=(steps, steps)))
-        np.fill_diagonal(matrix, rng.integers(1, 9, size=steps))
-        design = series(steps, thresholds, ItemAddRemove(), GAUSSIAN, MatrixCounter(matrix))
-        assert truth(design) == design.certificate.bound
-
-
-def trees(steps: int) -> list[CausalTree | TentTree]:
-    """Trees of every branching, and trees of tents with levels that a planner would not choose."""
-    found: list[CausalTree | TentTree] = [*tent_trees(steps)]
-    branchings = range(2, max(3, steps + 1))
-    return found + [CausalTree(one, weights) for one in branchings for weights in ((1,), (3, 1), (1, 1, 5))]
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (3,), (1, 2), (1, 2, 3)], ids=str)
-def test_trees_of_any_kind(thresholds: tuple[int, ...]) -> None:
-    for steps in range(1, 5):
-        for found, unit in product(trees(steps), (EventLevel(), *UNITS)):
-            design = series(steps, thresholds, unit, LAPLACE, found)
-            true, bound = truth(design), design.certificate.bound
-            assert true <= bound
-            # The bound is reached where each end that moves has a node of its own on every level; tents overlap.
-            moved_ends = 1 if isinstance(unit, ItemAddRemove) else 2
-            apart = found.branching ** (found.levels - 1) if isinstance(found, CausalTree) else steps
-            if steps > 3 and len(thresholds) == 1 and moved_ends * apart <= steps:
-                assert true == bound
-
-
-def series(steps: int, thresholds: tuple[int, ...], unit: Unit, law: Law, made: IntegerMap) -> Design:
-    return Design(Problem(Cumulative(), steps, thresholds, unit, law, 1.0), Series(made), "test")
-
-
-@pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
-def test_an_event_in_cumulative_filters(thresholds: tuple[int, ...]) -> None:
-    """Of one threshold, without any signs, the line that cumulative counts are is attained."""
-    rng = np.random.default_rng(5)
-    for _ in range(40):
-        steps = int(rng.integers(1, 5))
-        taps = contracting_taps(rng, steps) if len(thresholds) > 1 else any_taps(rng, steps)
-        bounds = [bound_of(lines.cumulative_on_a_line, Cumulative(), Filter(taps), steps, thresholds)]
-        if len(thresholds) > 1:
-            bounds.append(bound_of(lines.cumulative_filter_event_l2, Cumulative(), Filter(taps), steps, thresholds))
-        bound = min(bounds)
-        true = truth(series_design(Cumulative(), steps, thresholds, EVENT, GAUSSIAN, Filter(taps)))
-        assert true <= bound
-        if len(thresholds) == 1:
-            assert true == bound
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

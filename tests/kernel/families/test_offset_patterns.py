@@ -5,28 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from itertools import groupby, product
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Rolling
-from dpwindows.kernel.families import run_patterns as patterns_of_runs
 from dpwindows.kernel.families.offset_patterns import (
     gram,
     largest_by_distance,
     offset_norm,
     rolling_offset_add_remove_l2,
 )
-from dpwindows.kernel.families.run_patterns import Lags, classes, neighbour_bound
 from dpwindows.kernel.families.thresholds import SeriesByThreshold, rolling_thresholds_l2
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.strategies import offset_filter
 from tests.kernel.cases import PRESENCE, bound_of, case
-from tests.single_item import all_logs, differences
 
 
 def test_the_gram_matrix_is_exact_on_every_lattice() -> None:
@@ -57,18 +53,6 @@ def filtered(steps: int, *, size: float = 2.0**24) -> OffsetFilter:
     return offset_filter.filtered(0.6, 0.75, 0.3, steps, size)
 
 
-def made_up(steps: int, rng: np.random.Generator) -> OffsetFilter:
-    """Taps and rows of any sign, and weights and offsets that the bound just allows or that leave it room."""
-    taps = (int(rng.integers(1, 20)), *(int(tap) for tap in rng.integers(-6, 3, size=steps - 1)))
-    weights, offsets = [int(rng.integers(1, 40))], [int(rng.integers(0, 6))]
-    for _ in range(steps - 1):
-        offsets.append(int(rng.integers(max(1, offsets[-1] - 1), offsets[-1] + 3)))
-        weights.append(-(-offsets[-2] * (weights[-1] + offsets[-2]) // offsets[-1]) + int(rng.integers(0, 3)))
-    signs = [int(sign) for sign in rng.choice([-1, 1, 1], size=steps)]
-    rows = [tuple(sign * one for sign, one in zip(signs, part[::-1], strict=True)) for part in (weights, offsets)]
-    return OffsetFilter(taps, rows[0], rows[1], int(rng.integers(0, 4)))
-
-
 def dense(rows: OffsetFilter) -> NDArray[np.object_]:
     """The matrix on the values, from the definition."""
     steps, unit = rows.length, 1 << rows.shift
@@ -79,60 +63,6 @@ def dense(rows: OffsetFilter) -> NDArray[np.object_]:
             entry = rows.weights[t] * taps[t - j] - rows.offsets[t] * sum(taps[: t - j])
             found[t, j] = math.floor(Fraction(entry, unit) + Fraction(1, 2)) if rows.shift else entry
     return found
-
-
-SMALL = [
-    *((length, (1,), steps) for steps in (1, 2, 3, 5, 8) for length in {1, 2, steps}),
-    *((length, thresholds, steps) for thresholds in ((2,), (1, 2)) for steps in (3, 6) for length in (1, 2, 4)),
-]
-
-
-@pytest.mark.quick(3)
-@pytest.mark.search(15)
-@pytest.mark.parametrize(("length", "thresholds", "steps"), SMALL, ids=str)
-def test_no_item_moves_a_filter_with_an_offset_more_than_its_bound(
-    length: int, thresholds: tuple[int, ...], steps: int
-) -> None:
-    """Every history of one item, for the strategy's own integers and for filters that no strategy would make."""
-    rng = np.random.default_rng(steps * 100 + length)
-    changes = list(differences(all_logs(steps, max(thresholds)), Rolling(length), thresholds, ItemAddRemove()))
-    for rows in (filtered(steps), filtered(steps, size=9.0), *(made_up(steps, rng) for _ in range(30))):
-        matrix = dense(rows)
-        true = max(
-            int(((matrix @ change.astype(object).reshape(-1, steps).T) ** 2).sum())
-            for piece in changes
-            for change in piece
-        )
-        assert true <= bound_of(rolling_offset_add_remove_l2, Rolling(length), rows, rows.length, thresholds, PRESENCE)
-
-
-def contracting(steps: int, shift: int, rng: np.random.Generator) -> OffsetFilter:
-    """As `made_up`, with taps whose autocorrelation is nowhere positive beside the first."""
-    later = np.sort(rng.integers(0, 5, size=steps - 1))[::-1]
-    taps = (int(later.sum()) + int(rng.integers(1, 9)), *(-int(tap) for tap in later))
-    return replace(made_up(steps, rng), taps=taps, shift=shift)
-
-
-@pytest.mark.parametrize(
-    ("length", "thresholds", "steps"), [(1, (1, 2), 4), (2, (1, 2), 5), (3, (1, 2), 6), (2, (1, 3), 4)]
-)
-@pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel()], ids=lambda unit: unit.name)
-def test_no_neighbour_moves_several_filters_with_offsets_more_than_their_bound(
-    unit: Unit, length: int, thresholds: tuple[int, ...], steps: int
-) -> None:
-    """A filter for each threshold: every history of one item, and every two of them."""
-    rng = np.random.default_rng(10 * steps + length)
-    changes = list(differences(all_logs(steps, max(thresholds)), Rolling(length), thresholds, unit))
-    strategys = offset_filter.filtered(0.6, 0.75, 0.3, steps, 9.0), offset_filter.filtered(0.4, 0.5, 0.2, steps, 40.0)
-    others = [[contracting(steps, shift, rng) for _ in thresholds] for shift in (0, 0, 1, 3)]
-    for maps in (strategys, strategys[::-1], *others):
-        matrices = [dense(one).astype(np.int64) for one in maps]
-        norms = (
-            sum(((piece[:, at] @ matrix.T) ** 2).sum(axis=1) for at, matrix in enumerate(matrices)) for piece in changes
-        )
-        true = max(int(norm.max()) for norm in norms)
-        shape = SeriesByThreshold(thresholds, tuple(maps))
-        assert true <= bound_of(rolling_thresholds_l2, Rolling(length), shape, steps, thresholds, unit)
 
 
 def test_filters_with_offsets_are_bounded_together_in_parts_of_one_size() -> None:
@@ -169,25 +99,3 @@ def test_offsets_that_the_proof_is_not_for(weights: list[int], offsets: list[int
 def test_every_row_has_a_weight_and_an_offset(weights: tuple[int, ...], offsets: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="a weight and an offset for each position"):
         OffsetFilter((4, -1), weights, offsets, 0)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_runs_of_several_lengths_in_a_class(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where there are many places, against all patterns of few."""
-    monkeypatch.setattr(patterns_of_runs, "_EACH", 0)
-    monkeypatch.setattr(patterns_of_runs, "_PARTS", 1 + seed % 3)
-    rng = np.random.default_rng(seed)
-    places, runs, shortest = int(rng.integers(4, 11)), int(rng.integers(1, 6)), int(rng.integers(1, 4))
-    lags = Lags((int(rng.integers(30, 120)), *(int(lag) for lag in rng.integers(-30, 1, size=places - 1))), 0)
-    assert len(classes(places, shortest)) < places
-    for price in (0, lags.values[0] // 3):
-        worst = 0
-        for g in product((0, 1), repeat=places):
-            lengths = [len(list(run)) for one, run in groupby(g) if one]
-            if len(lengths) <= runs and all(n >= shortest for n in lengths[:-1]):
-                at = [place for place, one in enumerate(g) if one]
-                worst = max(worst, sum(lags.values[abs(i - j)] for i in at for j in at) - price * len(at))
-        for place in (0, 1, lags.values[0] // 5):
-            for widest in (None, 2):
-                found = neighbour_bound(lags, runs, place, shortest=shortest, price=price, widest=widest)
-                assert found >= worst

@@ -6,7 +6,6 @@ Designs that the strategies find and maps drawn at random, in releases and in st
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from dataclasses import replace
 from typing import cast
 
@@ -34,7 +33,6 @@ from dpwindows.kernel.families.periods import (
 )
 from dpwindows.kernel.families.series import Series, series
 from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -42,8 +40,8 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import BATCH, candidates, stream_candidates
 from tests.kernel.lines_met import any_costs, costliest_span
-from tests.kernel.made_up import DAYS, PERIODS_OF_SPRING, THRESHOLDS, Draw
-from tests.kernel.truth import truth, worst
+from tests.kernel.made_up import DAYS, PERIODS_OF_SPRING, THRESHOLDS
+from tests.kernel.truth import truth
 from tests.single_item import HistoryAnswers, SingleItem, random_histories
 
 STEPS = 5
@@ -155,49 +153,6 @@ def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(
         for design in stream_candidates(problem_of(window, unit, law, (1, 2)), horizon):
             if design.rows:
                 assert truth(design) <= design.sensitivity, (design.strategy, unit.name, law)
-
-
-@pytest.mark.slow
-def test_maps_drawn_at_random_are_certified_or_refused() -> None:
-    draw, met = Draw(np.random.default_rng(7)), Counter[str]()
-    for _ in range(400):
-        window = draw.one(*FAMILIES)
-        problem = Problem(window, STEPS, draw.one(*THRESHOLDS[:4]), draw.one(*UNITS), draw.one(*LAWS), 1.0)
-        design = drawn(draw, problem) if draw.whole(0, 1) else drawn_for_stream(draw, problem)
-        kind = type(design).__name__ + " " + window.text.partition(":")[0]
-        try:
-            bound = design.sensitivity
-        except (NotCertifiedError, ValueError):
-            met[kind + " refused"] += 1
-            continue
-        if design.rows:
-            norm, moved = worst(design)
-            assert norm <= bound, design
-            assert problem.law == LAPLACE or moved <= design.moved, design
-            met[kind] += 1
-    print(met)  # noqa: T201
-    kinds = [f"{shape} {family}" for shape in ("Design", "StepDesign") for family in ("tumbling", "to-date")]
-    assert min(met[kind] for kind in kinds) >= 20, met
-
-
-def drawn(draw: Draw, problem: Problem) -> Design:
-    window = problem.window
-    assert isinstance(window, (Tumbling, ToDate))
-    lengths = sizes(window, STEPS)
-    made = draw.map(len(lengths) if isinstance(window, Tumbling) else int(lengths.max()))
-    cut = isinstance(made, (Filter, Identity, MatrixCounter, EndlessCounter)) and draw.whole(0, 1) == 1
-    return Design(problem, SeriesInPeriods.of_release(window, STEPS, made, continued=not cut), "drawn")
-
-
-def drawn_for_stream(draw: Draw, problem: Problem) -> Design:
-    window = problem.window
-    assert isinstance(window, (Tumbling, ToDate))
-    lengths = sizes(window, STEPS)
-    horizon = draw.one(None, STEPS)
-    most = int(lengths.max()) + draw.whole(0, 1)
-    fewest = 3 if isinstance(window.period, str) else window.period - draw.whole(0, window.period - 1)
-    made = draw.causal_map(len(lengths) if isinstance(window, Tumbling) else most)
-    return StepDesign(problem, SeriesInPeriods(made, fewest, most, horizon), "drawn", horizon=horizon)
 
 
 @pytest.mark.parametrize("unit", [ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name)

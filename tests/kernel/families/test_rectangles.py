@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpwindows.ask.privacy import EventLevel, ItemLevel
 from dpwindows.ask.queries import AnyWindow, Rolling
@@ -35,8 +33,7 @@ from dpwindows.strategies.nested_filter import event_cost
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms
 from tests.kernel.cases import bound_of, case
 from tests.kernel.made_up import contracting_taps
-from tests.kernel.truth import event_changes, truth_up_to, worst
-from tests.search import examples
+from tests.kernel.truth import event_changes
 from tests.single_item import Ints, runs
 
 EVENT = EventLevel()
@@ -182,33 +179,6 @@ def test_no_change_on_the_unbounded_horizon_exceeds_the_bound(thresholds: tuple[
 # --- Whole logs -------------------------------------------------------------------------------------------------------
 
 
-def true_sensitivity(taps: tuple[int, ...], shape: tuple[int, int, int], thresholds: tuple[int, ...]) -> int:
-    """The largest norm over all logs of so many steps with so many occurrences a step at most."""
-    steps, most, longest = shape
-    window = AnyWindow(longest)
-    design = Design(Problem(window, steps, thresholds, EVENT, GAUSSIAN, 1.0), Nested(longest, taps), "test")
-    return truth_up_to(design, most)
-
-
-WHOLE = (6, 2, 6)
-SHAPES = [(8, 1, 8), WHOLE, (9, 1, 3), (9, 1, 4), (7, 1, 2), (6, 2, 2), (6, 2, 3), (6, 1, 1)]
-
-
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (5,), (1, 2), (2, 3), (1, 2, 3), (1, 3, 5), (4, 5)], ids=str)
-def test_no_log_exceeds_the_bound(thresholds: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(sum(thresholds))
-    for shape in SHAPES:
-        steps, _, longest = shape
-        in_use = integer_taps(0.5, 0.9, steps, 8)
-        for taps in (contracting_taps(rng, steps), (101, -100), in_use):
-            bound = nested(taps, longest, steps, thresholds)
-            true = true_sensitivity(taps, shape, thresholds)
-            assert true <= bound
-            if shape == WHOLE and max(thresholds) <= 3 and taps == in_use:
-                assert bound <= (1.5 if len(thresholds) == 1 else 1.8) * true
-
-
 # --- Beside what it replaces, and what searches take for it -----------------------------------------------------------
 
 
@@ -279,19 +249,6 @@ def test_an_event_changes_any_windows_on_at_most_k_rectangles(k: int) -> None:
 def design(steps: int, taps: tuple[int, ...], weights: tuple[int, ...]) -> Design:
     problem = Problem(AnyWindow(len(weights)), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
     return Design(problem, Nested(longest_window(problem.window, steps), taps, weights), "")
-
-
-@examples(60)
-@given(data=st.data(), steps=st.integers(1, 7))
-def test_the_bound_is_what_the_worst_neighbour_moves(data: st.DataObject, steps: int) -> None:
-    """Whatever the signs of taps, for windows of any length, so that the ends of the range matter or do not."""
-    longest = data.draw(st.integers(1, steps))
-    taps = data.draw(st.lists(st.integers(-9, 9), min_size=1, max_size=steps + 1))
-    weights = data.draw(st.lists(st.integers(1, 9), min_size=longest, max_size=longest))
-    found = design(steps, (abs(taps[0]) + 1, *taps[1:]), tuple(weights))
-    norm, moved = worst(found)
-    assert found.certificate.bound == norm
-    assert moved <= found.certificate.moved
 
 
 def in_full(taps: tuple[int, ...], weights: tuple[int, ...], steps: int) -> int:

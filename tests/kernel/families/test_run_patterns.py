@@ -7,6 +7,7 @@ from itertools import groupby, product
 import numpy as np
 import pytest
 
+from dpwindows.kernel.families import run_patterns
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
 from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import integer_taps
@@ -45,12 +46,30 @@ def test_both_bounds_are_at_least_the_worst_pattern(make: object, seed: int) -> 
     for memory in range(1, places):
         assert recent_bound(lags, (runs,), memory, price) >= worst
     assert recent_bound(lags, (runs,), places - 1, price) == worst
-    worst = max(cost(lags.values, g) for g in allowed)
-    for place in range(0, lags.values[0] + 1, max(1, lags.values[0] // 9)):
-        assert neighbour_bound(lags, runs, place) >= worst
-        for shortest in (2, 3):
-            longer = [g for g in allowed if all(n >= shortest for n in run_lengths(g)[:-1])]
-            assert neighbour_bound(lags, runs, place, shortest=shortest) >= max(cost(lags.values, g) for g in longer)
+
+
+@pytest.mark.parametrize("parts", [None, 1, 2, 3])
+@pytest.mark.parametrize("seed", range(24))
+def test_runs_with_a_price_for_ones_and_gaps_cut_short(
+    seed: int, parts: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lengths one by one, and in classes as where there are many places."""
+    rng = np.random.default_rng(seed)
+    places, runs, shortest = int(rng.integers(2, 11)), int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    if parts is not None:
+        monkeypatch.setattr(run_patterns, "_EACH", 0)
+        monkeypatch.setattr(run_patterns, "_PARTS", parts)
+        places += 2
+        assert len(run_patterns.classes(places, shortest)) < places
+    tail = rng.integers(-30, 3 if seed % 3 else 30, size=places - 1)
+    lags = Lags((int(rng.integers(30, 120)), *map(int, tail)), 0)
+    patterns = [(g, run_lengths(g)) for g in product((0, 1), repeat=places)]
+    allowed = [g for g, runs_of in patterns if len(runs_of) <= runs and all(n >= shortest for n in runs_of[:-1])]
+    costs = [(cost(lags.values, g), sum(g)) for g in allowed]
+    for price in (0, lags.values[0] // 3, lags.values[0]):
+        worst = max(one - price * ones for one, ones in costs)
+        for place, widest in product((0, 1, lags.values[0] // 5), (None, 1, 2, 4)):
+            assert neighbour_bound(lags, runs, place, shortest=shortest, price=price, widest=widest) >= worst
 
 
 @pytest.mark.parametrize("seed", range(8))

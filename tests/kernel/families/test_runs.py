@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import numpy as np
 import pytest
 
-from dpwindows.ask.privacy import ItemPerPeriod
-from dpwindows.ask.queries import Rolling, WindowFamily
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.designs import Design
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.families.runs import (
     affected_ends,
     most_signed_runs,
     most_starts,
-    rolling_differences_l1,
     rolling_filter_l2,
 )
-from dpwindows.kernel.families.series import Series
-from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.problem import Problem
 from tests.kernel.cases import bound_of
 from tests.kernel.item_changes import rolling_changes
 from tests.kernel.made_up import (
     EVENT,
-    THRESHOLDS,
-    UNITS,
     contracting_taps,
-    random_cases,
-    series_design,
     toeplitz,
 )
-from tests.kernel.truth import event_changes, largest_norm, truth, truth_up_to
+from tests.kernel.truth import event_changes, largest_norm
 from tests.single_item import Ints, TableAnswers, all_logs, cells, differences, runs, squares
 
 # --- What a change within a period looks like -------------------------------------------------------------------------
@@ -67,40 +54,10 @@ def test_the_most_runs_grow_with_the_period() -> None:
 # --- Parameters no planner would choose -------------------------------------------------------------------------------
 
 
-def _series(steps: int, window: WindowFamily, ks: tuple[int, ...], span: int, law: Law, found: Any) -> Design:
-    return Design(Problem(window, steps, ks, ItemPerPeriod(span), law, 1.0), Series(found), "test")
-
-
-@pytest.mark.slow
-def test_filters_and_differences_with_any_parameters() -> None:
-    rng = np.random.default_rng(1)
-    for steps, span, length, ks, most in random_cases(rng, 60):
-        for taps in (contracting_taps(rng, steps + 1), (101, -100)):
-            bound = bound_of(rolling_filter_l2, Rolling(length), Filter(taps), steps, ks, ItemPerPeriod(span))
-            assert truth_up_to(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(taps)), most) <= bound
-        step, anchor, every = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100])), int(rng.integers(1, steps + 2))
-        found = AnchoredDifferences(every, step, anchor, offset=steps % every)
-        asked = rolling_differences_l1, Rolling(length), found
-        bound = bound_of(*asked, steps, ks, ItemPerPeriod(span), LAPLACE)
-        assert truth_up_to(_series(steps, Rolling(length), ks, span, LAPLACE, found), most) <= bound
-        assert bound <= bound_of(*asked, None, ks, ItemPerPeriod(span), LAPLACE)
-
-
 def test_a_period_as_long_as_the_horizon_affects_every_end() -> None:
     for steps, length in ((9, 3), (20, 20), (20, 7)):
         for span in (steps, steps + 1, 10**6):
             assert affected_ends(length, span, steps) == steps
-
-
-@pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
-def test_rolling_filters_with_any_contracting_taps(thresholds: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(40):
-        steps, length = int(rng.integers(1, 5)), int(rng.integers(1, 6))
-        taps = contracting_taps(rng, int(rng.integers(1, steps + 3)))
-        for unit in UNITS:
-            bound = bound_of(rolling_filter_l2, Rolling(length), Filter(taps), steps, thresholds, unit)
-            assert truth(series_design(Rolling(length), steps, thresholds, unit, GAUSSIAN, Filter(taps))) <= bound
 
 
 def test_rolling_filters_with_any_contracting_taps_on_longer_horizons() -> None:
@@ -116,18 +73,6 @@ def test_rolling_filters_with_any_contracting_taps_on_longer_horizons() -> None:
             assert true <= bound
             tightest = min(tightest, bound / true)
     assert tightest < 1.0001
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 3), (1, 2, 3)], ids=str)
-def test_anchored_differences_with_any_spacing_and_weights(thresholds: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(7)
-    for steps, length in itertools.product(range(1, 5), range(1, 6)):
-        for every in range(1, steps + 2):
-            step, anchor = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100]))
-            found = AnchoredDifferences(every, step, anchor, offset=steps % every)
-            for unit in UNITS:
-                bound = bound_of(rolling_differences_l1, Rolling(length), found, steps, thresholds, unit, LAPLACE)
-                assert truth(series_design(Rolling(length), steps, thresholds, unit, LAPLACE, found)) <= bound
 
 
 # --- What one neighbour changes: what the proofs rest on --------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
@@ -74,19 +74,6 @@ def norms(matrices: list[Ints], changes: Ints) -> Ints:
 MAPS = maps_of(designed(2, 1, 2, steps=6))
 ASKED = problem(2, 1, 2, steps=6)
 
-CELLS = [
-    *(
-        (length, thresholds, steps)
-        for steps in (3, 5)
-        for length in (1, 2, 4)
-        for thresholds in ((1, 2), (1, 3), (2, 3))
-    ),
-    (3, (1, 2), 8),
-    (2, (1, 2), 7),
-    (2, (1, 2, 3), 5),
-    (3, (1, 4), 5),
-]
-
 
 def together(matrices: Sequence[NDArray[Any]], length: int, thresholds: tuple[int, ...], unit: Unit) -> int:
     """The bound of a matrix for each threshold."""
@@ -97,23 +84,6 @@ def together(matrices: Sequence[NDArray[Any]], length: int, thresholds: tuple[in
 def certified(asked: Problem, maps: Any, steps: int | None) -> Certificate:
     """The certificate of a map for each threshold in a stream."""
     return with_witness(StepDesign(asked, SeriesByThreshold((1, 2), maps), "", horizon=steps)).certificate
-
-
-@pytest.mark.quick(3)
-@pytest.mark.search(37)
-@pytest.mark.parametrize(("length", "thresholds", "steps"), CELLS, ids=str)
-@pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel(), ItemPerPeriod(2)], ids=lambda unit: unit.name)
-def test_no_neighbour_moves_more_than_the_bound(
-    unit: Unit, length: int, thresholds: tuple[int, ...], steps: int
-) -> None:
-    """For the strategy's own integers on fine and coarse lattices, and with one threshold weighing far more."""
-    logs = all_logs(steps, 2 if steps > 6 else max(thresholds))
-    for bits in (5, 20):
-        own = matrices_of(designed(length, *thresholds, steps=steps, bits=bits))
-        for matrices in (own, [own[0] * 9, *own[1:]], [*own[:-1], own[-1] * 9]):
-            bound = together(matrices, length, thresholds, unit)
-            for changes in differences(logs, Rolling(length), thresholds, unit):
-                assert norms(matrices, changes).max() <= bound
 
 
 @pytest.mark.parametrize(("length", "thresholds"), [(2, (1, 2)), (3, (1, 3))])
@@ -189,36 +159,6 @@ def test_worth_and_chains_are_those_of_brute_force(seed: int) -> None:
             expected = max(expected, value)
     assert most == expected
     assert most == sum(inner[size] for size in chosen) + (last_worth[cut] if cut else 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("length", "thresholds"), [(7, (1, 2)), (28, (1, 3))])
-def test_an_adversary_over_a_year_comes_near(length: int, thresholds: tuple[int, ...]) -> None:
-    """Items that come, are counted often for a while or again and again, and go."""
-    steps, (_, k) = 365, thresholds
-    design = designed(length, *thresholds, steps=steps)
-    matrices = matrices_of(design)
-    logs = []
-    for stay, gap in product((0, length, 2 * length, 6 * length, steps), (1, 2, 5, length // 2 + 1)):
-        for every in {1, 2, max(1, length // k), length // k + 1, length // k + 2, length}:
-            for many in (1, k):
-                log = np.zeros(steps, dtype=np.int64)
-                for begin in range(0, steps, stay + length + gap):
-                    log[begin : begin + stay + 1 : every] = many
-                    log[begin] = k
-                logs.append(log)
-    sums = np.cumsum(np.pad(np.array(logs), ((0, 0), (length, 0))), axis=1)
-    recent = sums[:, length:] - sums[:, :-length]
-    changes = np.stack([(recent >= one).astype(np.int64) for one in thresholds], axis=1)
-    reached = (
-        sum(
-            (np.diff(changes[:, place], axis=1, prepend=0) @ weights.T.astype(float)) ** 2
-            for place, weights in enumerate(matrices)
-        )
-        .sum(axis=1)
-        .max()
-    )
-    assert reached <= design.sensitivity <= 1.35 * reached
 
 
 def test_no_number_wraps_on_the_finest_lattice() -> None:

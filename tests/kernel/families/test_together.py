@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -15,13 +13,12 @@ from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.families.together import Together, rolling_together_event_l2
 from dpwindows.kernel.problem import Problem
-from tests.brute_force import rolling
 from tests.kernel.cases import bound_of
 from tests.kernel.matrix_filters import STEPS, drawn_filter, run, whole
+from tests.kernel.truth import truth
 from tests.single_item import SingleItem
 
 LENGTHS = [(1, 2), (2, 1), (1, 3), (2, 3), (3, 3), (1, 2, 3), (2,)]
-UNITS = [EventLevel(), ItemPerPeriod(1)]
 
 
 def together(taps: tuple[int, ...], lengths: tuple[int, ...]) -> int:
@@ -39,51 +36,14 @@ def problem_of(lengths: tuple[int, ...], steps: int, unit: Unit) -> Problem:
     return Problem(RollingTogether(lengths), steps, (1,), unit, GAUSSIAN, 1.0)
 
 
-def largest(lengths: tuple[int, ...], mixed: Together, steps: int, most: int, unit: Unit) -> tuple[int, int]:
-    """The furthest that a neighbour moves what is measured, and the most numbers that it changes: by definition.
-
-    Counts come from the oracle, and are multiplied by the filter's matrices one by one.
-    """
-    logs = list(itertools.product(range(most + 1), repeat=steps))
-    measured = {}
-    for log in logs:
-        events = [("u", step, count) for step, count in enumerate(log, start=1) if count]
-        counts = np.array([rolling(events, 1, steps, length) for length in lengths]).T
-        rows = [
-            sum(mixed.matrices[back] @ counts[t - back] for back in range(min(t, mixed.memory) + 1))
-            for t in range(steps)
-        ]
-        measured[log] = np.array(rows)
-    furthest = changed = 0
-    for log, at in itertools.product(logs, range(steps)):
-        last = log[at] + 1 if unit == EventLevel() else most
-        for count in range(log[at] + 1, min(last, most) + 1):
-            change = measured[(*log[:at], count, *log[at + 1 :])] - measured[log]
-            furthest, changed = max(furthest, int((change**2).sum())), max(changed, int((change != 0).sum()))
-    return furthest, changed
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-@pytest.mark.parametrize(("steps", "most"), [(2, 2), (3, 3), (5, 2)])
-def test_no_neighbour_moves_a_filter_by_more_than_its_certificate(unit: Unit, steps: int, most: int) -> None:
-    # Both edges, ties and steps without the item are all among the logs.
-    for lengths, memory in itertools.product(LENGTHS, (0, 1, 4)):
-        mixed = drawn(lengths, memory, steps)
-        design = StepDesign(problem_of(lengths, steps, unit), mixed, "", horizon=steps)
-        furthest, changed = largest(lengths, mixed, steps, most, unit)
-        assert furthest <= design.certificate.bound
-        assert changed <= design.certificate.moved
-        assert design.certificate.proof == "rolling-together-event"
-
-
 @pytest.mark.parametrize("lengths", LENGTHS)
 def test_the_bound_is_reached_where_there_is_room(lengths: tuple[int, ...]) -> None:
     longest, memory = max(lengths), 2
     mixed = drawn(lengths, memory, 7)
     # Room for the occurrence before, the ends that it changes, and all that the filter makes of them.
     steps = longest + longest + memory
-    furthest, _ = largest(lengths, mixed, steps, 1, EventLevel())
-    assert furthest == together(mixed.taps, lengths)
+    design = StepDesign(problem_of(lengths, steps, EventLevel()), mixed, "", horizon=steps)
+    assert truth(design, 1) == together(mixed.taps, lengths)
     # Numbers that change: as far as the longest window and the filter reach, or all where the horizon comes sooner.
     moved = {
         horizon: StepDesign(problem_of(lengths, steps, EventLevel()), mixed, "", horizon=horizon).certificate.moved

@@ -19,6 +19,7 @@ KERNEL = "tests/kernel/test_measure.py::"
 AUDIT_ENCODING = "tests/audit/test_encoding.py::"
 OCCURRENCES = "tests/kernel/test_occurrences.py::test_"
 CELLS = "tests/kernel/test_every_cell.py::test_every_strategy_in_every_cell"
+DRAWN = "tests/kernel/test_certificate.py::test_no_neighbour_moves_any_map_by_more_than_its_certificate"
 
 MUTANTS = [
     Mutant(
@@ -47,21 +48,21 @@ MUTANTS = [
         "kernel/families/gaps.py",
         "    for _ in range(len(charges) + 1):\n",
         "    for _ in range(len(charges)):\n",
-        f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
+        f"{DRAWN}[gaps-4]",
     ),
     Mutant(
         "An item that changes is charged for the gaps it has then, and not for those that it had.",
         "kernel/families/gaps.py",
         "(2 if sums.min() >= 0 else 4)",
         "(1 if sums.min() >= 0 else 4)",
-        f"{GAPS}test_no_change_of_an_item_moves_more_than_it_is_charged",
+        f"{DRAWN}[gaps-4]",
     ),
     Mutant(
         "What is taken off every window's number for each item is not charged outside its gaps.",
         "kernel/families/gaps.py",
         "(windows - 1) * measured.offset**2",
         "0 * measured.offset**2",
-        f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
+        f"{DRAWN}[gaps-4]",
     ),
     Mutant(
         "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
@@ -97,14 +98,14 @@ MUTANTS = [
         "kernel/families/together.py",
         "np.maximum(0, length - p)",
         "np.maximum(0, length + 1 - p)",
-        f"{TOGETHER}test_no_neighbour_moves_a_filter_by_more_than_its_certificate[5-2-event]",
+        f"{DRAWN}[several_lengths-4]",
     ),
     Mutant(
         "Rolling windows measured together: what the filter makes of two series at once is charged once, not twice.",
         "kernel/families/together.py",
         "(1 if u == v else 2)",
         "1",
-        f"{TOGETHER}test_no_neighbour_moves_a_filter_by_more_than_its_certificate[5-2-event]",
+        f"{DRAWN}[several_lengths-4]",
     ),
     Mutant(
         "Items within L steps: a span is taken to end a step early, and so to miss the period that it ends in.",
@@ -196,7 +197,7 @@ MUTANTS = [
         "kernel/families/offset_patterns.py",
         "    return mean.of(price) + (most << lags.shift)\n",
         "    return most << lags.shift\n",
-        f"{OFFSET}test_the_bound_holds_for_every_item",
+        f"{DRAWN}[offsets-4]",
     ),
     Mutant(
         "The offsets of a filter may grow faster towards the last row than the proof allows.",
@@ -224,14 +225,14 @@ MUTANTS = [
         "kernel/families/offset_patterns.py",
         "max(0, min(accumulate(",
         "max(0, max(accumulate(",
-        f"{OFFSET_PATTERNS}test_no_item_moves_a_filter_with_an_offset_more_than_its_bound",
+        f"{DRAWN}[offsets-4]",
     ),
     Mutant(
         "Runs of a class of lengths are taken to be worth by themselves what the shortest of them is.",
         "kernel/families/run_patterns.py",
         "np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)",
         "(norms - (place_price + price) * np.arange(places + 1))[sizes]",
-        f"{OFFSET_PATTERNS}test_runs_of_several_lengths_in_a_class",
+        "tests/kernel/families/test_run_patterns.py::test_runs_with_a_price_for_ones_and_gaps_cut_short[7-1]",
     ),
     Mutant(
         "Products of weights are added up in 64 bits, whatever they are.",
@@ -245,7 +246,7 @@ MUTANTS = [
         "kernel/families/thresholds.py",
         "* (4 if case.formal else 1)",
         "* (2 if case.formal else 1)",
-        f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound[item-1-(1, 2)-3]",
+        f"{DRAWN}[apart-4]",
     ),
     Mutant(
         "An item that is counted all the time is taken to be counted k times less often than it can be.",
@@ -259,7 +260,7 @@ MUTANTS = [
         "kernel/families/thresholds.py",
         "rounded(free + (int(most) << shift), len(lanes))",
         "rounded(int(most) << shift, len(lanes))",
-        f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound",
+        f"{DRAWN}[apart-4]",
     ),
     Mutant(
         "An item with N occurrences is charged for one run fewer than these can begin.",
@@ -364,7 +365,7 @@ MUTANTS = [
         "kernel/families/rectangles.py",
         "[sum(k > i for k in thresholds) for i in range(most)]",
         "[1] * most",
-        f"{RECTANGLES}test_no_log_exceeds_the_bound",
+        f"{DRAWN}[nested-4]",
     ),
     Mutant(
         "Sums are added up in floating point whatever their size.",
@@ -490,7 +491,7 @@ MUTANTS = [
         "kernel/families/runs.py",
         "(2 if one.signed else 1) * runs_bound(",
         "runs_bound(",
-        f"{RUNS}test_filters_and_differences_with_any_parameters",
+        f"{DRAWN}[series-4]",
     ),
     Mutant(
         "A period is charged as one step.",
@@ -578,14 +579,14 @@ MUTANTS = [
         "kernel/families/runs.py",
         "ends = 2 * sum(one.most for one in changes)",
         "ends = 2 * len(changes)",
-        f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
+        f"{DRAWN}[series-4]",
     ),
     Mutant(
         "One anchor is charged however many an item meets.",
         "kernel/families/runs.py",
         "min(-(-one.within // measured.every), one.places)",
         "1",
-        f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
+        f"{DRAWN}[series-5]",
     ),
     Mutant(
         "The end of an interval is not charged.",
@@ -599,14 +600,14 @@ MUTANTS = [
         "kernel/maps/tent_tree.py",
         "self.column_total - self.tent_weights.sum(axis=0)",
         "self.column_total - 0 * self.tent_weights.sum(axis=0)",
-        f"{LINES}test_trees_of_any_kind",
+        f"{DRAWN}[series-4]",
     ),
     Mutant(
         "Two of the four corners of a rectangle are not charged.",
         "kernel/families/blocks.py",
         "return 4 * sum(case.thresholds) * blocks_met",
         "return 2 * sum(case.thresholds) * blocks_met",
-        "tests/kernel/families/test_blocks.py::test_tensor_trees_of_any_kind_with_any_widths_and_extents",
+        f"{DRAWN}[blocks-4]",
     ),
     Mutant(
         "An added item is charged for the windows that an event touches.",
@@ -620,21 +621,21 @@ MUTANTS = [
         "kernel/families/lines.py",
         "return thresholds * int(sums.max())",
         "return int(sums.max())",
-        f"{LINES}test_cumulative_filters_with_any_taps[(1, 2)]",
+        f"{DRAWN}[series-4]",
     ),
     Mutant(
         "What an item changes in the first steps of a span is not charged.",
         "kernel/families/lines.py",
         "changed = line.last - np.maximum(line.first, begins) + 1",
         "changed = line.last - np.maximum(line.first, begins + measured.span - 1) + 1",
-        f"{LINES}test_no_neighbour_moves_any_windows_by_more_than_the_bound[discrete Gaussian]",
+        f"{DRAWN}[counters-4]",
     ),
     Mutant(
         "Windows that begin before a span and reach into it are not charged.",
         "kernel/families/lines.py",
         "return Lines([*before, within], range(longest, longest + 1), span)",
         "return Lines([within], range(longest, longest + 1), span)",
-        f"{LINES}test_no_neighbour_moves_any_windows_by_more_than_the_bound[discrete Gaussian]",
+        f"{DRAWN}[counters-4]",
     ),
     Mutant(
         "Many heavy lines are added up in 64 bits, and wrap.",

@@ -22,44 +22,15 @@ from dpwindows.strategies.search.limit_patterns import run_weights
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.pure_limits import pure_scale
+from tests.single_item import Changes, SingleItem, all_logs, differences
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
 
 
-def rolling(log: tuple[int, ...], length: int, k: int) -> NDArray[np.int64]:
-    return np.array([sum(log[max(0, t - length + 1) : t + 1]) >= k for t in range(len(log))], dtype=np.int64)
-
-
-def any_windows(log: tuple[int, ...], k: int) -> NDArray[np.int64]:
-    steps = len(log)
-    return np.array([sum(log[a : b + 1]) >= k for a in range(steps) for b in range(a, steps)], dtype=np.int64)
-
-
 def changes(window: WindowFamily, k: int, unit: Unit, steps: int) -> FloatArray:
     """All changes one neighbour can make, by enumeration, up to sign."""
-
-    def answers(log: tuple[int, ...]) -> NDArray[np.int64]:
-        if isinstance(window, AnyWindow):
-            return any_windows(log, k)
-        return rolling(log, window.length if isinstance(window, Rolling) else steps, k)
-
-    logs = list(product(range(k + 1), repeat=steps))
-    if isinstance(unit, EventLevel):
-        found = {
-            tuple(answers((*log[:s], log[s] + 1, *log[s + 1 :])) - answers(log)) for log in logs for s in range(steps)
-        }
-    else:
-        found = {tuple(answers(log)) for log in logs}
-        if isinstance(unit, ItemLevel):
-            found = {tuple(np.array(f) - np.array(other)) for f in found for other in found if f > other}
-    if isinstance(unit, ItemPerPeriod):
-        found = {
-            tuple(answers(log) - answers((*log[:s], *inside, *log[s + unit.steps :])))
-            for log in logs
-            for s in range(steps - unit.steps + 1)
-            for inside in product(range(k + 1), repeat=unit.steps)
-        }
-    return np.array(sorted(change for change in found if any(change)), dtype=np.float64)
+    every = Changes.of(differences(all_logs(steps, k), window, (k,), unit)).every
+    return np.asarray(every[every.any(axis=1)], dtype=np.float64)
 
 
 def least_error(rows: FloatArray) -> tuple[float, float]:
@@ -212,7 +183,7 @@ def occurs(counted: NDArray[np.int64], length: int) -> bool:
     """Whether some item is counted just so: it occurs wherever that adds nothing, and is looked at."""
     steps = len(counted)
     events = [int(counted[t : t + length].all()) for t in range(steps)]
-    return bool(np.array_equal(rolling(tuple(events), length, 1), counted))
+    return bool(np.array_equal(SingleItem(tuple(events)).rolling(1, length), counted))
 
 
 @pytest.mark.quick(1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -13,6 +11,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.period_limits import changes, period_limit
+from tests.single_item import all_logs, differences
 
 EVENT, ITEM = EventLevel(), ItemLevel()
 Counted = tuple[int, ...]
@@ -20,16 +19,8 @@ Counted = tuple[int, ...]
 
 def made_by_neighbours(steps: int, length: int, period: int) -> set[Counted]:
     """All changes of rolling counts of one item, from every two logs of it that differ within the period."""
-    logs = np.array(list(product((0, 1), repeat=steps)))
-    counts = np.array([[log[max(0, t - length + 1) : t + 1].any() for t in range(steps)] for log in logs], dtype=int)
-    found = set()
-    for start in range(max(1, steps - period + 1)):
-        inside = np.arange(steps) - start
-        outside = np.array([tuple(row) for row in logs * ~((inside >= 0) & (inside < period))])
-        _, group = np.unique(outside, axis=0, return_inverse=True)
-        for members in (np.flatnonzero(group.ravel() == one) for one in range(group.max() + 1)):
-            found |= {tuple((counts[i] - counts[j]).tolist()) for i in members for j in members}
-    return found
+    pieces = differences(all_logs(steps, 1), Rolling(length), (1,), ItemPerPeriod(period))
+    return {tuple(change) for piece in pieces for change in piece[:, 0].tolist()}
 
 
 @pytest.mark.parametrize(

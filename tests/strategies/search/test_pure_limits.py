@@ -15,7 +15,8 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies.in_periods import pure_limit
 from dpwindows.strategies.search.pure_limits import _least_square, _vectors, many_neighbours, pure_scale
-from tests.strategies.search.test_limits import changes, rolling
+from tests.single_item import SingleItem
+from tests.strategies.search.test_limits import changes
 
 Change = tuple[int, ...]
 
@@ -105,7 +106,7 @@ def test_so_many_changes_reach_every_vector_in_blocks(length: int, size: int, ch
         ]
     steps = blocks[-1][-1] + 1
     answers = np.array([t for block in blocks for t in block])
-    counts = {tuple(rolling(log, length, 1)[answers].tolist()) for log in product((0, 1), repeat=steps)}
+    counts = {tuple(SingleItem(log).rolling(1, length)[answers].tolist()) for log in product((0, 1), repeat=steps)}
     moves = {tuple(f - g for f, g in zip(one, other, strict=True)) for one in counts for other in counts}
     if not changed:
         moves = {tuple(sign * f for f in one) for one in counts for sign in (1, -1)}

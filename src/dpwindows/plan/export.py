@@ -39,7 +39,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.designs import Design
 from dpwindows.plan import export_factors
-from dpwindows.plan.export_factors import Arrays, describe_inner, factors, integers, shape_of
+from dpwindows.plan.export_factors import Arrays, describe_inner, factors, integers
 from dpwindows.strategies.strategy import PrescribedScale
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ def export_plan(plan: Planned) -> bytes:
     arrays: Arrays = {}
     described = []
     for number, measurement in enumerate(plan.measurements):
-        described.append(_describe(measurement))
-        arrays |= {f"{number}/{name}": array for name, array in _arrays(measurement.design).items()}
+        shape, factored = factors(measurement.design)
+        described.append({"shape": shape, **_describe(measurement)})
+        own = _arrays(measurement.design, factored)
+        arrays |= {f"{number}/{name}": array for name, array in own.items()}
     description = {
         "format": formats.EXPORT,
         "steps": plan.timeline.steps,
@@ -79,7 +81,6 @@ def export_plan(plan: Planned) -> bytes:
 def _describe(measurement: Measurement) -> dict[str, Any]:
     design = measurement.design
     return {
-        "shape": shape_of(design),
         **describe_inner(design),
         "window": design.problem.window.text,
         "thresholds": list(design.problem.thresholds),
@@ -105,13 +106,12 @@ def _in_groups(measurement: Measurement) -> dict[str, Any]:
     return {"groups": {"by": by, "count": level.count, "bound": str(certificate.bound), "proof": certificate.proof}}
 
 
-def _arrays(design: Design) -> Arrays:
-    """The arrays of one measurement."""
+def _arrays(design: Design, factored: Arrays) -> Arrays:
+    """The arrays of one measurement, those of its factor form among them."""
     problem = design.problem
     bias = reading.of(design).bias_bound() if design.alike else None
     first, last = window_steps(problem.window, problem.steps)
     arrays: Arrays = {"first": first, "last": last, "bias_bound": np.zeros(len(first)) if bias is None else bias}
-    factored = factors(design)
     if problem.steps <= _EXPLICIT:
         arrays |= _explicit(design)
     elif not factored:

@@ -54,7 +54,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -79,8 +79,13 @@ from dpwindows.reading.any_windows import crossed_reader
 from dpwindows.reading.designs import GroupedReader
 from dpwindows.reading.maps import series_reader
 from dpwindows.reading.reader import of
-from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.strategies.paper.shapes import CumulativeTree, FixedWindowTrees, TimeWindowTrees, TreeForEveryStart
+from dpwindows.strategies.paper.shapes import (
+    CumulativeTree,
+    FixedWindowTrees,
+    RangeTree,
+    TimeWindowTrees,
+    TreeForEveryStart,
+)
 
 Arrays = dict[str, Any]
 Matrix = Callable[[NDArray[Any]], NDArray[Any]]
@@ -89,95 +94,70 @@ Matrix = Callable[[NDArray[Any]], NDArray[Any]]
 _DENSE = 1024
 
 
-def shape_of(design: Design) -> str:
-    """The name of a design's shape."""
-    match design.shape:
-        case Series() | SeriesInPeriods() | CumulativeTree():
-            return "series"
-        case FromTotals():
-            return "series of totals"
-        case SeriesByThreshold():
-            return "series by threshold"
-        case Blocks():
-            return "blocks"
-        case Nested():
-            return "nested windows"
-        case Starts():
-            return "starts"
-        case TreeForEveryStart():
-            return "counters"
-        case Crossed():
-            return "crossed counters"
-        case Gaps():
-            return "windows in gaps"
-        case FixedWindowTrees():
-            return "fixed-window trees"
-        case TimeWindowTrees():
-            return "time-window trees"
-        case GroupedSteps():
-            return "compressed"
-        case Together():
-            return "rolling together"
-    return "explicit"
-
-
 def describe_inner(design: Design) -> dict[str, Any]:
     """What is said of the design within a compressed one."""
     if not isinstance(design.shape, GroupedSteps):
         return {}
     inner = design.shape.inner
-    within = {"window": inner.problem.window.text, "steps": inner.problem.steps, "shape": shape_of(inner)}
+    within = {"window": inner.problem.window.text, "steps": inner.problem.steps, "shape": factors(inner)[0]}
     return {"steps_per_group": design.shape.size, "inner": {**within, **describe_inner(inner)}}
 
 
-def factors(design: Design) -> Arrays:
-    """The arrays of a design's factor form; none where there are none or they are too large."""
+def factors(design: Design) -> tuple[str, Arrays]:
+    """The name of a design's shape, and the arrays of its factor form: none if it has none or they are too large."""
     problem = design.problem
     match design.shape:
         case Series(map=measured):
-            return _matrices(measured, count_windows(problem.window, problem.steps), "")
+            return "series", _matrices(measured, count_windows(problem.window, problem.steps), "")
         case FromTotals(map=measured):
-            return _matrices(measured, problem.steps, "")
+            return "series of totals", _matrices(measured, problem.steps, "")
         case SeriesInPeriods() as shape:
             windows = count_windows(problem.window, problem.steps)
             encode = partial(shape.encode_series, problem.window)
-            return _as_matrices(encode, lambda numbers: of(design).decode(numbers), windows, design.rows)
-        case CumulativeTree(tree=tree) | TreeForEveryStart(tree=tree):
+            return "series", _as_matrices(encode, lambda numbers: of(design).decode(numbers), windows, design.rows)
+        case CumulativeTree(tree=tree) | TreeForEveryStart(tree=tree) as shape:
             # On the values of a series, not on their increments.
-            return _as_matrices(tree.encode, tree.decode, tree.length, tree.rows)
+            name = "series" if isinstance(shape, CumulativeTree) else "counters"
+            return name, _as_matrices(tree.encode, tree.decode, tree.length, tree.rows)
         case SeriesByThreshold(maps=maps):
             windows = count_windows(problem.window, problem.steps)
             named = [_matrices(own, windows, f"_{k}") for k, own in zip(problem.thresholds, maps, strict=True)]
-            return {name: array for part in named for name, array in part.items()} if all(named) else {}
+            return "series by threshold", _together(named)
         case Blocks() as shape:
-            return _blocks(shape, design)
+            return "blocks", _blocks(shape, design)
         case Nested(taps=taps, weights=weights):
-            weighed = {"weights": integers(np.array(weights, dtype=object))} if weights else {}
-            return {"taps": integers(np.array(taps, dtype=object)), **weighed}
+            return "nested windows", _whole(taps=taps, **({"weights": weights} if weights else {}))
         case Starts() as shape:
-            return _starts(shape, problem.steps)
+            return "starts", _starts(shape, problem.steps)
         case Crossed() as shape:
-            return _crossed(shape, design)
+            return "crossed counters", _crossed(shape, design)
         case Gaps(taps=taps, weights=weights, offset=offset, total=total):
-            whole = {"taps": taps, "weights": weights, "offset": (offset,), "total": (total,)}
-            return {name: integers(np.array(values, dtype=object)) for name, values in whole.items()}
+            return "windows in gaps", _whole(taps=taps, weights=weights, offset=(offset,), total=(total,))
         case FixedWindowTrees(tree=tree):
-            return _tree(tree, "")
+            return "fixed-window trees", _tree(tree, "")
         case TimeWindowTrees(tree=tree):
-            return _tree(tree, "_starts") | _tree(RangeTree(tree.length), "_ends")
+            return "time-window trees", _tree(tree, "_starts") | _tree(RangeTree(tree.length), "_ends")
         case GroupedSteps():
-            return _compressed(design)
+            return "compressed", _compressed(design)
         case Together(lengths=lengths) as mixed:
-            return {"lengths": np.array(lengths), "taps": mixed.matrices}
-    return {}
+            return "rolling together", {"lengths": np.array(lengths), "taps": mixed.matrices}
+    return "explicit", {}
+
+
+def _whole(**numbers: Sequence[int]) -> Arrays:
+    return {name: integers(np.array(values, dtype=object)) for name, values in numbers.items()}
+
+
+def _together(parts: Sequence[Arrays]) -> Arrays:
+    """All of these arrays; none where one part has none."""
+    return {name: array for part in parts for name, array in part.items()} if all(parts) else {}
 
 
 def _blocks(shape: Blocks, design: Design) -> Arrays:
     problem = design.problem
     blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), shape.width)
-    named = [_matrices(tree, tree.length, f"_{tree.length}") for tree in shape.trees]
     table = np.array([(block.first, block.starts, block.ends) for block in blocks])
-    return {"blocks": table, **{name: array for part in named for name, array in part.items()}} if all(named) else {}
+    return _together([{"blocks": table}, *(_matrices(tree, tree.length, f"_{tree.length}") for tree in shape.trees)])
 
 
 def _starts(shape: Starts, steps: int) -> Arrays:
@@ -191,13 +171,13 @@ def _starts(shape: Starts, steps: int) -> Arrays:
 def _crossed(shape: Crossed, design: Design) -> Arrays:
     blocks = shape.list_blocks(design.problem.window, design.problem.steps)
     table = np.array([(block.first, block.starts, block.ends) for block, _ in blocks])
-    arrays: Arrays = {"blocks": table, "taps": integers(np.array(shape.taps, dtype=object))}
+    arrays = {"blocks": table} | _whole(taps=shape.taps)
     for block, measured in blocks:
         suffix = f"_{block.starts}_{block.ends}"
         if f"start_weights{suffix}" in arrays:
             continue
-        arrays[f"start_weights{suffix}"] = integers(np.array(measured.start_weights, dtype=object))
-        arrays[f"end_weights{suffix}"] = integers(np.array(measured.end_weights, dtype=object))
+        weights = {f"start_weights{suffix}": measured.start_weights, f"end_weights{suffix}": measured.end_weights}
+        arrays |= _whole(**weights)
         if max(measured.shape) <= _DENSE:
             decoder = crossed_reader(measured).decoder()
             names = ("start_modes", "end_modes", "mode_variances", "pinned_root")
@@ -208,7 +188,7 @@ def _crossed(shape: Crossed, design: Design) -> Arrays:
 def _compressed(design: Design) -> Arrays:
     reader = of(design)
     assert isinstance(reader, GroupedReader)
-    inner = factors(reader.inner_design)
+    _, inner = factors(reader.inner_design)
     if not inner:
         return {}
     problem = reader.inner_design.problem

@@ -24,9 +24,9 @@ from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
-from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import searched, with_witness
+from dpwindows.strategies.strategy import score
 from tests.kernel.cases import PRESENCE, bound_of
 from tests.single_item import all_logs, differences
 

@@ -19,15 +19,14 @@ from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.strategies import BATCH, candidates, dense_counter, offset_filter, optimal_filter
-from dpwindows.strategies.scoring import score
-from dpwindows.strategies.search.descent import minimise
+from dpwindows.strategies import BATCH, candidates, cumulative_counters, offset_filter, optimal_filter
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.period_limits import period_limit
 from dpwindows.strategies.search.portable import even_transform
-from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
+from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum, minimise
 from dpwindows.strategies.search.witnesses import with_witness
+from dpwindows.strategies.strategy import score
 
 BUDGET = ApproxDP(1.0, 1e-6)
 EVENT, ADD_REMOVE = EventLevel(), ItemAddRemove()
@@ -82,7 +81,7 @@ def test_figures(window: WindowFamily, k: int, unit: Unit, std: float) -> None:
 
 @pytest.mark.parametrize(("criterion", "std"), [("rms", 11.15), ("max", 11.3)])
 def test_dense_counter_figures(criterion: Criterion, std: float) -> None:
-    design = dense_counter.design(problem(Cumulative(), unit=ADD_REMOVE, criterion=criterion))
+    design = cumulative_counters.design(problem(Cumulative(), unit=ADD_REMOVE, criterion=criterion))
     assert design is not None
     assert score(design) <= std
     least = limit(Cumulative(), 1, ADD_REMOVE, 365)
@@ -127,7 +126,7 @@ def test_no_gaussian_strategy_is_below_the_limit(
     [(Rolling(5), EVENT), (Rolling(5), ADD_REMOVE), (Cumulative(), EVENT), (Cumulative(), ADD_REMOVE)],
 )
 def test_decoding_inverts_what_is_measured(window: WindowFamily, unit: Unit, bits: int) -> None:
-    for strategy in (optimal_filter, dense_counter, offset_filter):
+    for strategy in (optimal_filter, cumulative_counters, offset_filter):
         design = strategy.design(problem(window, unit=unit, steps=60, bits=bits))
         if design is None:
             continue
@@ -145,8 +144,8 @@ def test_decoding_inverts_what_is_measured(window: WindowFamily, unit: Unit, bit
 def test_they_refuse_what_they_are_not_for() -> None:
     laplace = Problem(Rolling(7), 30, (1,), EVENT, LAPLACE, 1.0)
     assert optimal_filter.design(laplace) is None
-    assert dense_counter.design(laplace) is None
-    assert dense_counter.design(problem(Cumulative(), unit=EVENT)) is None
+    assert cumulative_counters.design(laplace) is None
+    assert cumulative_counters.design(problem(Cumulative(), unit=EVENT)) is None
     assert optimal_filter.design(problem(Cumulative(), unit=ADD_REMOVE)) is None
     assert optimal_filter.design(problem(Rolling(7), unit=ADD_REMOVE, steps=5000)) is None
 

@@ -31,8 +31,14 @@ from dpwindows.plan.plan import Plan
 from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper import design
 from dpwindows.strategies.paper.composition import advanced_epsilon, group_delta
-from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.strategies.paper.shapes import ADMITTED, CumulativeTree, FixedWindowTrees, TimeWindowTrees, block_of
+from dpwindows.strategies.paper.shapes import (
+    ADMITTED,
+    CumulativeTree,
+    FixedWindowTrees,
+    RangeTree,
+    TimeWindowTrees,
+    block_of,
+)
 from dpwindows.strategies.strategy import PrescribedScale
 from tests.end_to_end.command_line import run
 from tests.single_item import History, HistoryAnswers, all_logs, event_neighbours, random_histories

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound
-from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.search.pattern_search import (
+    best_chain,
     counted_by_memory,
     counted_by_neighbours,
     memory_for,

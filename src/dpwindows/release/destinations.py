@@ -241,6 +241,8 @@ class _DuckDB(Place):
             unique = f", PRIMARY KEY ({ID})" if commit else ""
             self._connection.execute(f"CREATE TABLE {table} ({described}{unique})")
             self._connection.execute(f"COMMENT ON TABLE {table} IS {quote_text(MARK)}")
+        # What was asked last has an answer that nobody read, and nothing else is asked before that.
+        self._connection.execute("SELECT 1").fetchall()
 
     def found(self, release_id: str, *, commit: bool) -> pa.Table:
         query = f"SELECT * FROM {self._table(commit=commit)} WHERE {ID} = ?"

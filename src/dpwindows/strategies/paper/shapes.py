@@ -95,11 +95,6 @@ class RangeTree:
         """Each prefix as the sum of its nodes, in counts."""
         return np.asarray(self.prefixes @ measured) / self.weight
 
-    @cached_property
-    def nodes_used(self) -> FloatArray:
-        """How many nodes each prefix is summed from."""
-        return np.asarray(self.prefixes.sum(axis=1), dtype=np.float64).ravel()
-
 
 @dataclass(frozen=True)
 class TreeShape(PrescribedScale):

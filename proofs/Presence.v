@@ -1,5 +1,5 @@
 (** A checker of rolling counts of at least 1, one item added or removed, through any matrix
-    (`dpwindows.kernel.families.offset_patterns`). *)
+    (`dpwindows.kernel.families.chains_of_runs`). *)
 From Coq Require Import Arith ZArith List Lia Bool ZifyBool.
 From DPWindows Require Import Sums Logs Potentials Neighbours Filters Checks.
 Import ListNotations.

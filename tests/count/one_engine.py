@@ -11,7 +11,7 @@ import pytest
 from dpwindows.count import guess, look, sample
 from dpwindows.count.engines import duckdb as reading
 from dpwindows.count.events import EngineSettings
-from dpwindows.stream import engine as streams
+from dpwindows.stream import parts as streams
 
 
 @contextmanager

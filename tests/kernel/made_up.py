@@ -98,7 +98,8 @@ class Draw:
             offsets.append(self.whole(max(1, offsets[-1] - 1), offsets[-1] + 2))
             weights.append(-(-offsets[-2] * (weights[-1] + offsets[-2]) // offsets[-1]) + self.whole(0, 2))
         signs = [self.one(-1, 1, 1) for _ in range(steps)]
-        taps = (self.whole(1, 19), *(self.whole(-6, 2) for _ in range(steps - 1)))
+        rough = (self.whole(1, 19), *(self.whole(-6, 2) for _ in range(steps - 1)))
+        taps = cast("tuple[int, ...]", self.one(rough, self.contracting(steps)))
         weights, offsets = (
             [sign * one for sign, one in zip(signs, part[::-1], strict=True)] for part in (weights, offsets)
         )
@@ -116,6 +117,7 @@ class Draw:
             CausalTree(self.whole(2, 3), self.weights(self.whole(1, 4))),
             MatrixCounter(self.triangle(steps)),
             EndlessCounter(self.whole(2, 8)),
+            self.offset_filter(steps),
         )
         return cast("IntegerMap", self.one(*made))
 

@@ -23,6 +23,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
 from dpwindows.kernel.families.blocks import Blocks
+from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
@@ -30,7 +31,6 @@ from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.periods import SeriesInPeriods
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
-from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
@@ -116,11 +116,11 @@ def gaps(draw: Draw, steps: int) -> Design:
 
 
 def offsets(draw: Draw, steps: int) -> Design:
-    """What items that are added or removed have a bound for alone."""
-    problem = Problem(Rolling(draw.whole(1, steps)), steps, draw.thresholds(steps), ItemAddRemove(), GAUSSIAN, 1.0)
+    """A filter with an offset: one map for all thresholds."""
+    unit = draw.one(ItemAddRemove(), ItemLevel(), ItemPerPeriod(2))
+    problem = Problem(Rolling(draw.whole(1, steps)), steps, draw.thresholds(steps), unit, GAUSSIAN, 1.0)
     own = offset_filter.filtered(0.6, 0.75, 0.3, steps, draw.one(9.0, 2.0**16))
-    made = draw.one(own, draw.offset_filter(steps), MatrixCounter(draw.triangle(steps)))
-    return Design(problem, Series(made), "drawn")
+    return Design(problem, Series(draw.one(own, draw.offset_filter(steps))), "drawn")
 
 
 def apart(draw: Draw, steps: int) -> Design:
@@ -130,7 +130,8 @@ def apart(draw: Draw, steps: int) -> Design:
     problem = Problem(window, steps, thresholds, unit, GAUSSIAN, 1.0, bits=6)
     own, shift = threshold_filters.design(problem), draw.whole(0, 3)
     if own is not None and draw.whole(0, 1):
-        maps = (MatrixCounter(draw.whole(1, 9) * one.weights) for one in cast("Any", own.shape).maps)
+        weighed = ((draw.whole(1, 9), one) for one in cast("Any", own.shape).maps)
+        maps = (replace(one, taps=tuple(weight * tap for tap in one.taps)) for weight, one in weighed)
     else:
         made = (draw.offset_filter(steps, shift) for _ in problem.thresholds)
         maps = (replace(one, taps=draw.contracting(steps)) for one in made)
@@ -336,8 +337,10 @@ def not_whole() -> dict[str, Design]:
             "",
         ),
         "taps in an array": Design(gaps, Gaps(np.array([8, -4]), (3,) * 4, 0, 9), ""),  # type: ignore[arg-type]
-        "matrices for each threshold": Design(
-            pair, SeriesByThreshold(pair.thresholds, (MatrixCounter(halves),) * 2), ""
+        "filters for each threshold": Design(
+            pair,
+            SeriesByThreshold(pair.thresholds, (OffsetFilter((4, -1), (9, 8, 7, 6.5), (1,) * 4, 0),) * 2),  # type: ignore[arg-type]
+            "",
         ),
     }
 
@@ -354,7 +357,7 @@ def other_numbers(four: Any) -> dict[str, Design]:
     rolling, periods, tree = asked(Rolling(4), GAUSSIAN), asked(Tumbling(4), GAUSSIAN), CausalTree(2, (3, 2))
     both = asked(RollingTogether((2, 4)), GAUSSIAN)
     presence = replace(rolling, unit=ItemAddRemove(), thresholds=(1, 4))
-    tent, matrix = TentTree(4, (1,), 3), MatrixCounter(3 * np.eye(4, dtype=np.int64))
+    tent, filtered = TentTree(4, (1,), 3), OffsetFilter((4, -1), (9, 8, 7, 6), (1,) * 4, 0)
     return {
         "the longest window of every start": Design(item, Starts(four, Filter((5, -1))), ""),
         "the longest window of a tent": Design(
@@ -392,7 +395,7 @@ def other_numbers(four: Any) -> dict[str, Design]:
         "the fewest steps of a period": StepDesign(
             periods, SeriesInPeriods(Filter((5, -1)), four, 4, None), "", horizon=None
         ),
-        "a threshold": Design(presence, SeriesByThreshold((1, four), (matrix, matrix)), ""),
+        "a threshold": Design(presence, SeriesByThreshold((1, four), (filtered, filtered)), ""),
     }
 
 

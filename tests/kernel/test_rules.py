@@ -169,12 +169,11 @@ rolling:2
     differences; Laplace; release stream: rolling-differences | = 1.50 | = 1.64 | = 1.25
     rough; Gaussian; endless: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | - | -
     rough; Gaussian; release stream: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | = 1.08 |
-        rolling-patterns-presence 1.09
+        = 1.00
     smooth; Gaussian; endless: rolling-filter 1.03 | rolling-patterns-period 1.29 | - | -
     smooth; Gaussian; release stream: rolling-filter 1.03 | rolling-patterns-period 1.29 | = 1.09 |
-        rolling-patterns-presence 1.16
-    offset; Gaussian; release stream: - | - | - | rolling-offset-presence 1.74
-    triangle; Gaussian; release stream: - | - | - | rolling-offset-presence 2.69
+        rolling-filter 1.00
+    offset; Gaussian; release stream: - | = 1.00 | = 1.00 | = 1.00
 any
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
     blocks tent, tree; Laplace; stream endless: any-trees-event 3.37 | - | - | -

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpwindows.kernel.families.thresholds import SeriesByThreshold
+from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
 from dpwindows.kernel.rules import PROOFS, RULES
 
 # Plans are worked out as the benchmarks are loaded.
@@ -29,7 +29,7 @@ def test_a_release_rests_on_its_proof_and_on_no_other(trusted: Any) -> None:
     design = trusted.README.allotments[0].measurement.design
     assert isinstance(design.shape, SeriesByThreshold)
     own, bound = trusted.own(design), PROOFS[design.proof]
-    assert ("families.thresholds", "SeriesByThreshold") in own
+    assert ("families.chains_of_runs", "SeriesByThreshold") in own
     assert ("maps.counters", type(design.shape.maps[0]).__name__) in own
     proved = {place[1] for place in own} & {other.__name__ for other in PROOFS.values()}
     assert proved == {bound.__name__}

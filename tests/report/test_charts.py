@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from dpwindows.errors import InputError
-from dpwindows.release.plot import Plot
+from dpwindows.release.release import Plot
 from dpwindows.report import chosen, preview
 from dpwindows.report.charts import counts, times
 from dpwindows.report.clock import Clock

@@ -15,6 +15,7 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream import copying, creating, parts, publishing, records, store
 from dpwindows.stream.mark import Mark, read_mark
+from dpwindows.stream.parts import LocalFolder
 from dpwindows.stream.place import Manifest, Part
 from dpwindows.stream.publishing import Gate
 from dpwindows.stream.recencies import Recencies, drop_garbage
@@ -67,24 +68,24 @@ def _unsynced_name_of_part() -> None:
 
 def _manifest_before_part() -> None:
     """A manifest is committed, and the parts it names are written to disk afterwards."""
-    settle, close = Recencies.settle, records.close
+    settle, close = LocalFolder.settle, records.close
 
-    def settle_later(self: Recencies, named: Manifest) -> None:
+    def settle_later(self: LocalFolder, named: Manifest) -> None:
         _replace(records, "close", lambda *given: (close(*given), settle(self, named)))
 
-    _replace(Recencies, "settle", settle_later)
+    _replace(LocalFolder, "settle", settle_later)
 
 
 def _dropped_before_commit() -> None:
     """Parts that were compacted are removed while the manifest on disk still names them."""
-    settle, close = Recencies.settle, records.close
+    settle, close = LocalFolder.settle, records.close
 
-    def settle_only(self: Recencies, named: Manifest) -> None:
+    def settle_only(self: LocalFolder, named: Manifest) -> None:
         settle(self, named)
-        drop = partial(drop_garbage, self._place)
+        drop = partial(drop_garbage, self)
         _replace(records, "close", lambda *given: (drop(given[2].parts, given[2].step), close(*given)))
 
-    _replace(Recencies, "settle", settle_only)
+    _replace(LocalFolder, "settle", settle_only)
 
 
 def _unsynced_folder() -> None:

@@ -24,6 +24,7 @@ from dpwindows.cli.options import claim_output, save_spent
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.designs import StepAnswers
 from dpwindows.ledger import ledger
 from dpwindows.ledger import store as ledger_store
 from dpwindows.plan import description
@@ -32,7 +33,7 @@ from dpwindows.release.release import Release
 from dpwindows.release.run import run_plan
 from dpwindows.stream import closing, recencies
 from dpwindows.stream.calls import LatePolicy
-from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.stream import Stream
 from tests.brute_force import count_at_least
 from tests.simulator import shim

@@ -35,8 +35,8 @@ from dpwindows.kernel.rules import PROOFS
 from dpwindows.plan.plan import Plan
 from dpwindows.reading.noise_moments import joint_variance
 from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, nested_filter, notch_filter
-from dpwindows.strategies.scoring import noise_factor, score
 from dpwindows.strategies.search.limits import limit
+from dpwindows.strategies.strategy import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

@@ -10,7 +10,7 @@ from dpwindows import reading
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Measure, Query, Rolling
 from dpwindows.kernel.designs import StepDesign
-from dpwindows.kernel.families.thresholds import SeriesByThreshold
+from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
 from dpwindows.kernel.measure import measure
 from dpwindows.plan.plan import Plan
 from tests.single_item import TableAnswers, random_square

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from dpwindows.kernel.designs import StepAnswers
+from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.stream import Stream
 from tests.brute_force import count_at_least
 

@@ -24,9 +24,10 @@ from dpwindows.ask.privacy import ZCDP, EventLevel, ItemAddRemove, ItemLevel, It
 from dpwindows.ask.shapes import read_shape
 from dpwindows.audit import audit_exactly, audit_measurements, audit_replay
 from dpwindows.errors import InputError
+from dpwindows.kernel.designs import StepAnswers
 from dpwindows.kernel.groups import certify_groups
 from dpwindows.kernel.measure import Measurement
-from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.records import digest
 from dpwindows.stream.stream import Stream
 from tests.brute_force import count_at_least

@@ -16,14 +16,14 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import LAPLACE, BudgetExceededError
-from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.reading.reader import steps_of
-from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from dpwindows.stream.mechanism import Mechanism
 from tests.stream.streams import mechanism_of, said_of
 
 APPROX = dw.ApproxDP(1.0, 1e-6)

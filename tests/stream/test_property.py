@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import dpwindows as dw
+from dpwindows.kernel.designs import StepAnswers
 from dpwindows.stream import recencies
-from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.search import examples

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream.calls import require_passed
-from dpwindows.stream.remarks import remarks_on_steps
+from dpwindows.stream.calls import remarks_on_steps, require_passed
 from tests.end_to_end.command_line import run
 
 ASKED = ("--window", "rolling:2", "--unit", "event", "--epsilon", "1")

@@ -25,6 +25,8 @@ from dpwindows.plan.plan import Plan
 # Numbers of three digits are counted from 1.00 = 0 on, 900 to a decade.
 _DECADE = 900
 _LOWEST, _HIGHEST = -12 * _DECADE, 12 * _DECADE
+# So often, but for once, the next guess is where the error should be right.
+_TRUSTED = 4
 
 
 def solve_epsilon(
@@ -88,51 +90,41 @@ def worst_error(plan: Plan) -> float:
 def _smallest(plan: Callable[[float], Plan], target: float, name: str) -> Plan:
     if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target < math.inf:
         raise InputError(f"the wanted standard error must be a finite number of counts above 0, got {target!r}")
-    errors: dict[int, float] = {}
     best: Plan | None = None
     refusal: InputError | None = None
     # Positions on the grid of three-digit numbers: budgets up to `short` are too small, and `enough` is large enough.
-    short, enough, position, reach, looks_beside = _LOWEST - 1, _HIGHEST + 1, 0, 1, False
+    short, enough, position, tries = _LOWEST - 1, _HIGHEST + 1, 0, 0
+    before, power = (1.0, math.inf), 1.0
     while enough - short > 1:
-        position = min(max(position, short + 1), enough - 1)
+        tries += 1
         try:
             found = plan(_value(position))
-            errors[position] = worst_error(found)
-        except InputError as error:
+            error = worst_error(found)
+        except InputError as refused:
             # Refused at every budget: the request is at fault. At small ones only: the budget is.
-            refusal, errors[position] = error, math.inf
-        if errors[position] <= target:
+            refusal, error = refused, math.inf
+        if error <= target:
             enough, best, refusal = position, found, None
         else:
             short = position
-        if short not in errors or enough not in errors:
-            step = _step_towards(target, errors[position], len(errors))
-            position += step if enough not in errors else -step
-        elif looks_beside:
-            # A little to the other side of the guess.
-            position = enough - reach if position == enough else short + reach
-            reach, looks_beside = 4 * reach, False
+        # The error falls as a power of the budget, which two budgets tell. Where it is none, ever longer steps and then
+        # halves find the way.
+        value, ratio = _value(position), min(max(error / target, 1e-12), 100.0)
+        if math.isfinite(before[1]) and math.isfinite(error) and before[1] != error:
+            power = min(max(math.log(value / before[0]) / math.log(before[1] / error), 0.5), 8.0)
+        before = value, error
+        if tries % _TRUSTED:
+            position = _position(min(max(value * ratio**power, 1e-12), 1e12))
+        elif short < _LOWEST or enough > _HIGHEST:
+            position += _DECADE * tries if ratio > 1 else -_DECADE * tries
         else:
-            position, looks_beside = _interpolate(short, enough, errors, target), True
+            position = (short + enough) // 2
+        position = min(max(position, short + 1), enough - 1)
     if best is None:
         raise refusal or InputError(
             f"no {name} up to {_value(_HIGHEST):g} brings the standard error of every query down to {target:g} counts"
         )
     return best
-
-
-def _step_towards(target: float, error: float, tried: int) -> int:
-    """A step beyond where the target should be, if error and budget are inverse; larger where guesses were no good."""
-    ahead = 2.0 if not math.isfinite(error) else math.log10(max(error / target, 1e-12))
-    return round(_DECADE * max(0.02, 1.05 * abs(ahead), 0.3 if tried > 3 else 0.0))
-
-
-def _interpolate(short: int, enough: int, errors: dict[int, float], target: float) -> int:
-    above, below = errors[short], errors[enough]
-    if not math.isfinite(above) or not 0 < below < above:
-        return (short + enough) // 2
-    low, high = math.log(_value(short)), math.log(_value(enough))
-    return _position(math.exp(low + math.log(above / target) / math.log(above / below) * (high - low)))
 
 
 def _value(position: int) -> float:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows.kernel.advice import Witness
 from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
 from dpwindows.kernel.families.blocks import Blocks
 from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
@@ -35,8 +34,7 @@ from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.compressed import grouped_problem, inner_strategy
-from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.strategies.paper.shapes import ADMITTED
+from dpwindows.strategies.paper.shapes import ADMITTED, RangeTree
 
 Arrays = dict[str, np.ndarray]
 
@@ -76,7 +74,7 @@ def design_to_dict(design: Design) -> dict[str, Any]:
 
 def _kept(design: Design, arrays: Arrays, name: str) -> dict[str, Any]:
     steps = {"horizon": design.horizon} if isinstance(design, StepDesign) else {}
-    witness = {"witness": witness_to_dict(design.witness)} if design.witness else {}
+    witness = {"witness": {key: list(one) for key, one in design.witness.items()}} if design.witness else {}
     if not isinstance(design.shape, GroupedSteps):
         return {"shape": stored(design.shape, arrays, name), **steps, **witness}
     inner = _kept(design.shape.inner, arrays, name)
@@ -110,22 +108,13 @@ def _design(
     shape = restored(values["shape"], arrays)
     if not isinstance(shape, Shape):
         raise ValueError(f"a design measures no {type(shape).__name__}")
-    witness = witness_from_dict(values.get("witness", {}))
+    # The kernel checks every number of it.
+    witness = {key: tuple(answer) for key, answer in values.get("witness", {}).items()}
     if "horizon" not in values:
         return Design(problem, shape, strategy, parameters, witness=witness)
     if not isinstance(shape, StepShape):
         raise ValueError(f"{type(shape).__name__} is not measured step by step")
     return StepDesign(problem, shape, strategy, parameters, witness=witness, horizon=values["horizon"])
-
-
-def witness_to_dict(witness: Witness) -> dict[str, list[int]]:
-    """A witness as values for JSON."""
-    return {key: list(answer) for key, answer in witness.items()}
-
-
-def witness_from_dict(values: Mapping[str, Any]) -> Witness:
-    """What `witness_to_dict` was given; the kernel checks every number."""
-    return {key: tuple(answer) for key, answer in values.items()}
 
 
 def _kind(name: str) -> Any:

@@ -45,7 +45,8 @@ _DIRECTIONS, _ROUNDS = np.linspace(-np.pi / 2, np.pi / 2, 181), 3
 _CHECKED = 4
 # How closely two weights are one, for rounding.
 _ROUNDING = 1e-9
-# The part of a measurement that is the noise which all its numbers share.
+# Where a combination has no weights; and the part of a measurement that is the noise which all its numbers share.
+_NONE = np.zeros(0)
 _SHARED = "shared"
 
 
@@ -105,22 +106,19 @@ class Combined:
     def __sub__(self, other: Combined) -> Combined:
         """The difference, with whatever noise both share taken off."""
         keys = dict.fromkeys([*self.noise, *other.noise])
-        pairs = {key: (self.noise.get(key), other.noise.get(key)) for key in keys}
         return Combined(
             self.estimate - other.estimate,
             self.bias_bound + other.bias_bound,
-            {key: _added(one, None if two is None else -two) for key, (one, two) in pairs.items()},
+            {key: _added(self.noise.get(key, _NONE), -other.noise.get(key, _NONE)) for key in keys},
             {**self.kinds, **other.kinds},
         )
 
     def moment(self, *others: Combined) -> float:
         """`sum of products` of the weights of this and others, value by value."""
         total = 0.0
-        for key, values in self.noise.items():
-            factors = [other.noise.get(key) for other in others]
-            product = values
-            for factor in factors:
-                product = product * (0.0 if factor is None else _fitted(factor, len(product)))
+        for key, product in self.noise.items():
+            for other in others:
+                product = product * _fitted(other.noise.get(key, _NONE), len(product))
             total += float(product.sum())
         return total
 
@@ -186,11 +184,7 @@ def _fitted(values: FloatArray, size: int) -> FloatArray:
     return values[:size] if len(values) >= size else np.pad(values, (0, size - len(values)))
 
 
-def _added(one: FloatArray | None, two: FloatArray | None) -> FloatArray:
-    if one is None or two is None:
-        found = one if one is not None else two
-        assert found is not None
-        return found
+def _added(one: FloatArray, two: FloatArray) -> FloatArray:
     size = max(len(one), len(two))
     return _fitted(one, size) + _fitted(two, size)
 
@@ -223,7 +217,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
             vector = ("together" if together else text, *group, k)
             kinds[vector] = kind
             for part, values in _weights(made, k, coefficients, series).items():
-                noise[vector, part] = _added(noise.get((vector, part)), values.ravel())
+                noise[vector, part] = _added(noise.get((vector, part), _NONE), values.ravel())
     return Combined(
         sum(term.coefficient * term.row["estimate"] for term in listed),
         sum(abs(term.coefficient) * term.row["bias_bound"] for term in listed),

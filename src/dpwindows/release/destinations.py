@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -74,9 +74,10 @@ class ConflictError(EngineError):
     """Somebody else wrote meanwhile, or is writing: nothing was written, and all is to be looked at anew."""
 
 
-class Place(Protocol):
+class Place(ABC):
     """Two tables at a destination, ROWS and COMMITS, from one look at them to what is written after it."""
 
+    @abstractmethod
     def prepare(self, rows: pa.Table) -> None:
         """Make what is missing of the tables for such rows, once both were looked at.
 
@@ -84,17 +85,25 @@ class Place(Protocol):
             InputError: one is not ours or has other columns, or the place cannot hold the rows. Nothing was made.
         """
 
-    def checksums(self, release_id: str) -> list[str]:
-        """The checksums of the releases with this id that are committed."""
+    @abstractmethod
+    def found(self, release_id: str, *, commit: bool) -> pa.Table:
+        """The rows under an id of one of the tables, in any order."""
 
-    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
-        """The rows under this id, in any order."""
-
+    @abstractmethod
     def add(self, what: pa.Table, release_id: str, *, commit: bool) -> None:
         """Write rows, or with `commit` the row that commits them, all or none of it."""
 
+    def checksums(self, release_id: str) -> list[str]:
+        """The checksums of the releases with this id that are committed."""
+        return [str(one) for one in self.found(release_id, commit=True)[CHECKSUM].to_pylist()]
+
+    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
+        """The rows under this id, in any order."""
+        return self.found(release_id, commit=False).cast(schema)
+
     def settle(self) -> None:
-        """Return when what was written is on disk, or will be before it can be seen."""
+        """Return when what was written is on disk, or will be before it can be seen, as in databases."""
+        return
 
 
 def place_opener(
@@ -207,7 +216,7 @@ _DUCKDB_TYPES = {
 }
 
 
-class _DuckDB:
+class _DuckDB(Place):
     """A DuckDB file, in one transaction."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
@@ -232,22 +241,17 @@ class _DuckDB:
             unique = f", PRIMARY KEY ({ID})" if commit else ""
             self._connection.execute(f"CREATE TABLE {table} ({described}{unique})")
             self._connection.execute(f"COMMENT ON TABLE {table} IS {quote_text(MARK)}")
+        # What was asked last has an answer that nobody read, and nothing else is asked before that.
+        self._connection.execute("SELECT 1").fetchall()
 
-    def checksums(self, release_id: str) -> list[str]:
-        query = f"SELECT {CHECKSUM} FROM {self._table(commit=True)} WHERE {ID} = ?"
-        return [text for (text,) in self._connection.execute(query, [release_id]).fetchall()]
-
-    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
-        query = f"SELECT * FROM {self._table(commit=False)} WHERE {ID} = ?"
-        return self._connection.sql(query, params=[release_id]).to_arrow_table().cast(schema)
+    def found(self, release_id: str, *, commit: bool) -> pa.Table:
+        query = f"SELECT * FROM {self._table(commit=commit)} WHERE {ID} = ?"
+        return self._connection.sql(query, params=[release_id]).to_arrow_table()
 
     def add(self, what: pa.Table, release_id: str, *, commit: bool) -> None:
         self._connection.register("dpwindows_added", what)
         self._connection.execute(f"INSERT INTO {self._table(commit=commit)} SELECT * FROM dpwindows_added")
         self._connection.unregister("dpwindows_added")
-
-    def settle(self) -> None:
-        """What is committed is on disk."""
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------
@@ -280,13 +284,14 @@ def _explained(error: BaseException | None) -> InputError | EngineError:
     return EngineError(f"the database failed with SQLSTATE {state} ({type(error).__name__})")
 
 
-class _PostgreSQL:
+class _PostgreSQL(Place):
     """A database of PostgreSQL, in one transaction."""
 
     def __init__(self, connection: sqlalchemy.Connection, table: str) -> None:
         schema, _, name = table.rpartition(".")
         self._connection, self._schema, self._name = connection, schema or None, name
         self._tables: list[sqlalchemy.Table] = []
+        self._schemas = (COMMITS, COMMITS)
 
     def prepare(self, rows: pa.Table) -> None:
         import sqlalchemy as sa
@@ -306,7 +311,8 @@ class _PostgreSQL:
                 f"Iceberg, or release with other values of --values"
             )
         inspector, dialect = sa.inspect(self._connection), self._connection.dialect
-        for name, schema in ((self._name, rows.schema), (f"{self._name}_releases", COMMITS)):
+        self._schemas = (rows.schema, COMMITS)
+        for name, schema in zip((self._name, f"{self._name}_releases"), self._schemas, strict=True):
             columns = [
                 sa.Column(field.name, types[field.type], primary_key=schema is COMMITS and field.name == ID)
                 for field in schema
@@ -323,22 +329,14 @@ class _PostgreSQL:
             mark = inspector.get_table_comment(name, self._schema)["text"] if is_table else "a view"
             _require_ours(name, mark, found, wanted)
 
-    def checksums(self, release_id: str) -> list[str]:
-        table = self._tables[True]
-        query = table.select().with_only_columns(table.c[CHECKSUM]).where(table.c[ID] == release_id)
-        return [str(row[0]) for row in self._connection.execute(query)]
-
-    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
-        table = self._tables[False]
-        found = self._connection.execute(table.select().where(table.c[ID] == release_id))
-        return pa.Table.from_pylist([dict(row) for row in found.mappings()], schema)
+    def found(self, release_id: str, *, commit: bool) -> pa.Table:
+        table = self._tables[commit]
+        listed = self._connection.execute(table.select().where(table.c[ID] == release_id)).mappings()
+        return pa.Table.from_pylist([dict(row) for row in listed], self._schemas[commit])
 
     def add(self, what: pa.Table, release_id: str, *, commit: bool) -> None:
         for begin in range(0, what.num_rows, _ROWS_AT_ONCE):
             self._connection.execute(self._tables[commit].insert(), what.slice(begin, _ROWS_AT_ONCE).to_pylist())
-
-    def settle(self) -> None:
-        """What is committed is on disk."""
 
 
 def _null_character(rows: pa.Table) -> str | None:
@@ -349,23 +347,6 @@ def _null_character(rows: pa.Table) -> str | None:
         if pa.types.is_string(column.type) and pc.any(pc.match_substring(column, "\0")).as_py():
             return f"a value of the column {name!r}"
     return None
-
-
-# --- lakes ----------------------------------------------------------------------------------------------------------
-
-
-class _Lake(ABC):
-    """Two tables, each as it was when it was opened, that rows are looked up in by their release id."""
-
-    @abstractmethod
-    def found(self, release_id: str, *, commit: bool) -> pa.Table:
-        """The rows under an id of one of the tables."""
-
-    def checksums(self, release_id: str) -> list[str]:
-        return [str(one) for one in self.found(release_id, commit=True)[CHECKSUM].to_pylist()]
-
-    def rows(self, release_id: str, schema: pa.Schema) -> pa.Table:
-        return self.found(release_id, commit=False).cast(schema)
 
 
 # --- Delta -----------------------------------------------------------------------------------------------------------
@@ -388,7 +369,7 @@ def _delta(folder: Path, table: str) -> Iterator[Place]:
             raise ConflictError from None
 
 
-class _Delta(_Lake):
+class _Delta(Place):
     """Two Delta tables in a folder."""
 
     def __init__(self, folder: Path, table: str) -> None:
@@ -460,7 +441,7 @@ def _iceberg(catalog: str, namespace: str, table: str) -> Iterator[Place]:
 _PROPERTIES = {"comment": MARK, "commit.retry.num-retries": "0"}
 
 
-class _Iceberg(_Lake):
+class _Iceberg(Place):
     """Two tables of a catalogue of Iceberg."""
 
     def __init__(self, catalog: Any, namespace: str, table: str) -> None:

@@ -21,7 +21,6 @@ from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, with_interval
 from dpwindows.release.groups import group_names, rows_of_group
-from dpwindows.release.plot import Plot
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
 
 if TYPE_CHECKING:
@@ -322,3 +321,30 @@ class Release:
         from dpwindows.report.notebook import release_html
 
         return release_html(self.table, self.metadata)
+
+
+@dataclass(frozen=True, repr=False)
+class Plot:
+    """Charts, of the rows of a release with its metadata, that a notebook shows, and that load nothing."""
+
+    table: pa.Table
+    metadata: Mapping[str, Any]
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the charts as a page (`.html`) or as one picture (`.svg`).
+
+        Raises:
+            InputError: the file has another ending, or exists and `force` is not set; or there are no rows to draw.
+            EngineError: the file cannot be written.
+        """
+        from dpwindows.report.notebook import plot_page, plot_picture
+
+        path = Path(path)
+        release_files.require_writable(path, force=force, endings=(".html", ".svg"))
+        made = plot_picture if path.suffix.lower() == ".svg" else plot_page
+        release_files.write_text(made(self.table, self.metadata), path, force=force)
+
+    def _repr_html_(self) -> str:
+        from dpwindows.report.notebook import plot_html
+
+        return plot_html(self.table, self.metadata)

@@ -8,14 +8,12 @@ from __future__ import annotations
 CORES: dict[str, tuple[str, ...]] = {
     "any-gaps-squares": ("Potentials.cuts_bounded", "Checks.gaps_checked"),
     "cumulative-filter-event": ("Neighbours.cumulative_counts_change_on_an_interval", "Filters.runs_cost"),
+    # An item that is added or removed has a checker too, which says nothing of one that changes.
+    "rolling-chains-item": ("Neighbours.runs_are_long", "Neighbours.few_starts_in_a_run"),
     "rolling-differences": ("Neighbours.rolling_counts_change_on_an_interval", "Checks.rolling_event_checked"),
     "rolling-filter": ("Neighbours.rolling_counts_change_on_an_interval", "Filters.runs_cost"),
-    "rolling-offset-presence": ("Neighbours.runs_are_long", "Presence.rolling_presence_checked"),
     "rolling-patterns-event": ("Neighbours.rolling_counts_change_on_an_interval",),
     "rolling-patterns-period": ("Potentials.table_bounds_every_path",),
-    "rolling-patterns-presence": ("Neighbours.few_runs", "Potentials.table_bounds_every_path"),
-    # An item that is added or removed has a checker too, which says nothing of one that changes.
-    "rolling-thresholds-item": ("Neighbours.few_starts_in_a_run",),
     "windows-on-lines": ("Lines.windows_on_lines", "Lines.items_on_lines"),
 }
 """Each proof's name with its theorems, as `file.theorem`; a proof that is not here has none."""

@@ -23,7 +23,7 @@ from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search.choice import apart_from_noise
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
-from dpwindows.strategies.search.level_weights import best_of_trees, branchings
+from dpwindows.strategies.tree import best_of_trees, branchings
 
 NAME = "counters"
 

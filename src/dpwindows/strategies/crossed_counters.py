@@ -25,8 +25,8 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.crossed import Crossed
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import gap_filter
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.choice import Place

@@ -27,8 +27,8 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.gaps import Gaps
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.choice import Place, apart_from_noise
 from dpwindows.strategies.search.fractional import decay_at, held_taps, real_taps

@@ -31,8 +31,8 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.families.rectangles import MOST_PLACES
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.choice import Place, apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms, real_inverse, real_taps

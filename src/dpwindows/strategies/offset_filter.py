@@ -23,8 +23,8 @@ from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_ru
 from dpwindows.kernel.families.runs import most_runs
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import OffsetFilter
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import LONGEST as FILTER
 from dpwindows.strategies.search.fractional import as_integers, real_taps, search

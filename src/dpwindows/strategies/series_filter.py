@@ -23,10 +23,9 @@ from dpwindows.kernel.families.counted_by_rule import runs_by_rule
 from dpwindows.kernel.families.runs import affected_ends, changed_runs, most_signed_runs
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.maps.integer_maps import IntArray
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case
-from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.choice import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.search.spectrum import pair_counts

@@ -23,8 +23,8 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.chains_of_runs import SeriesByThreshold
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import offset_filter
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from dpwindows.ask.privacy import ItemPerPeriod, Unit
 from dpwindows.ask.timeline import Timeline
@@ -52,13 +52,12 @@ from dpwindows.stream.given_events import NOTHING, Handed
 from dpwindows.stream.records import Call
 
 LatePolicy = Literal["refuse", "ignore", "move"]
-POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
 LaterPolicy = Literal["refuse", "ignore"]
-LATER_POLICIES: tuple[LaterPolicy, ...] = ("refuse", "ignore")
 GapPolicy = Literal["accept", "refuse"]
-GAP_POLICIES: tuple[GapPolicy, ...] = ("accept", "refuse")
 # What a step costs at least, and with each million items, in seconds (docs/streams.md).
 _LEAST, _A_MILLION = 0.02, 0.2
+# Steps without an event that a remark names.
+_SHOWN = 3
 
 
 class Task(NamedTuple):
@@ -145,10 +144,10 @@ def require_policies(late: object, later: object, gaps: object, unit: Unit) -> N
         InputError: one is unknown, the unit of privacy does not cover it, or a log that is handed over as a whole
             would have its late events moved each time.
     """
-    given = (("late", late, POLICIES), ("later", later, LATER_POLICIES), ("gaps", gaps, GAP_POLICIES))
+    given = (("late", late, LatePolicy), ("later", later, LaterPolicy), ("gaps", gaps, GapPolicy))
     for name, policy, known in given:
-        if policy not in known:
-            raise InputError(f"{name} must be one of {', '.join(known)}, got {policy!r}")
+        if policy not in get_args(known):
+            raise InputError(f"{name} must be one of {', '.join(get_args(known))}, got {policy!r}")
     if late == "move" and isinstance(unit, ItemPerPeriod):
         raise InputError(
             f"late events cannot be moved under the unit {unit.name}: an occurrence moved to a later step may leave "
@@ -224,3 +223,33 @@ def _different(what: str) -> InputError:
         f"the {what} are not the ones it was closed with. A closed step is never released again: the difference to its "
         "first release would cancel the noise. Give the same events, or none to have the stored rows again"
     )
+
+
+def remarks_on_steps(
+    closed: range, given: tuple[int, ...], name: Callable[[int], str], *, refused: bool
+) -> tuple[str, ...]:
+    """Name the steps that a call closes without any event, if there are any: for its operator, in no release.
+
+    Args:
+        closed: the steps that the call closes.
+        given: the steps that have events among what was handed over.
+        name: how to tell the end of a step.
+        refused: whether such a step is an error.
+
+    Raises:
+        InputError: there are some, and they are refused.
+    """
+    empty = sorted(set(closed) - set(given))
+    if not empty:
+        return ()
+    ends = ", ".join(name(step) for step in empty[:_SHOWN])
+    which = "the one that ends at" if len(empty) == 1 else "those that end at"
+    more = f" and {len(empty) - _SHOWN:,} more" if len(empty) > _SHOWN else ""
+    of = "the step" if len(closed) == 1 else f"{len(empty):,} of the {len(closed):,} steps"
+    missing = f"no event was handed over for {of} closed now, {which} {ends}{more}"
+    if refused:
+        raise InputError(
+            f"{missing}. Hand over the file that is missing, or close these steps as they are with --gaps accept (in "
+            "Python gaps='accept'). No step was closed"
+        )
+    return (f"{missing}: events that come later are late",)

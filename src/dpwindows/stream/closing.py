@@ -64,7 +64,7 @@ def close_step(
     counts, memory = progress_at(before, mechanism)
     occurrences = _occurrences(place.handed, mechanism, step, call, handed)
     kind = before.kind if before.kind is not None or occurrences is None else handed.kind
-    parts, changes, kept = before.parts, list[Change](), None
+    parts, changes = before.parts, list[Change]()
     if kind is not None:
         kept = _recencies(place, mechanism, kind)
         part = None if occurrences is None else kept.write(before.parts, step, token, occurrences)
@@ -87,8 +87,7 @@ def close_step(
     named = {_COUNTS: counts.to_arrays(), _MEMORY: memory}
     working = {prefix + name: values for prefix, arrays in named.items() for name, values in arrays.items()}
     after = Position(step, token, kind, parts, working)
-    if kept is not None:
-        kept.settle(tuple(part for part in parts if part not in before.parts))
+    place.settle(tuple(part for part in parts if part not in before.parts))
     records.close(state, before, after, closed, rows)
     return after
 

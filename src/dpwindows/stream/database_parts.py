@@ -78,7 +78,6 @@ class DatabaseTables:
 
     @property
     def handed(self) -> str:
-        """As `Place` says."""
         return self._table(self._call)
 
     def item_type(self, kind: str) -> str:
@@ -145,7 +144,6 @@ class DatabaseTables:
         return f"SELECT * FROM {table}"
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        """As `Place` says."""
         with self._guarded() as connection:
             return Server(connection, DIALECT).ask(query)
 
@@ -171,7 +169,6 @@ class DatabaseTables:
                         self._drop(table)
 
     def close(self) -> None:
-        """As `Place` says."""
         self._used = None
         self._begun.close()
 

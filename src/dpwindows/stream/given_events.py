@@ -1,29 +1,22 @@
 """The events handed over in one call, laid out by step beside the state, and their fingerprints.
 
-Events are read once, by the same engine and the same rules as in a batch release, into a temporary table with one row
-an item and step. The fingerprint of a step is the sum, modulo 2^128, of a keyed hash of each of its rows (item, step,
-number of occurrences): it does not depend on the order or the division of the log, and whoever does not know the key,
-which is in the state, cannot make two different steps that agree.
+Events are read once, by the same rules as in a batch release, into a relation with one row an item and step. The
+fingerprint of a step is the sum, modulo 2^128, of a keyed hash of each of its rows (item, step, number of occurrences):
+it does not depend on the order or the division of the log, and whoever does not know the key, which is in the state,
+cannot make two different steps that agree.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
-import pyarrow as pa
-
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.dialects.duckdb import DIALECT
-from dpwindows.count.engines.duckdb import open_events, progress_bar
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EventColumns
 from dpwindows.count.groups import span_of
-from dpwindows.count.query.dialect import Column, Dialect, Kind, quote_text
+from dpwindows.count.query.dialect import Column, Dialect, Kind
 from dpwindows.errors import InputError
-from dpwindows.stream.engine import Engine
 
 NOTHING = "0" * 32
 """The fingerprint of a step without events."""
@@ -31,24 +24,6 @@ NOTHING = "0" * 32
 _MODULUS = 1 << 128
 # Counts in one row, and of one item in one step, are told apart up to here.
 MOST = 1 << 62
-_SIGNED = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger")
-_TEXTS = ("varchar", "enum")
-
-
-def kind_of(type_id: str, type_name: str) -> str:
-    """The kind of a column of the engine's type; equal kinds have equal values for equal items.
-
-    Whole decimals are of one kind, as they are the same text however wide their type.
-    """
-    if type_id in _SIGNED:
-        return "integer"
-    whole = re.fullmatch(r"DECIMAL\([0-9]+, ?0\)", type_name) is not None
-    return "text" if type_id in _TEXTS else "DECIMAL(38,0)" if whole else type_name
-
-
-def sql_type_of(kind: str) -> str:
-    """The SQL type that items of a kind are kept as."""
-    return "BIGINT" if kind == "integer" else "VARCHAR"
 
 
 def kind_elsewhere(column: Column, columns: EventColumns) -> str:
@@ -158,56 +133,9 @@ class Handed:
 EMPTY = Handed(None, {})
 
 
-def hand_over(engine: Engine, given: Given, settings: EngineSettings) -> Handed:
-    """Read events into the temporary table `handed` of an engine.
-
-    Raises:
-        InputError: the events cannot be read as asked, or their items are of another kind than before.
-        EngineError: the engine failed while reading.
-    """
-    keys = ["item"] if given.columns.grouping is None else ["cell", "item"]
-    read = given.source, given.columns, given.timeline
-    with open_events(*read, cap=MOST, table=given.table, settings=settings, later=given.later) as events:
-        reader = events.connection
-        reader.execute("SET TimeZone = 'UTC'")
-        item_type = reader.sql(events.sql).types[0]
-        kind = kind_of(item_type.id, str(item_type))
-        # Read and grouped before it leaves that engine, so that whatever is wrong with the events shows there.
-        with progress_bar(reader, "reading events", shown=settings.progress):
-            item = "hex(item)" if kind == "BLOB" else f"CAST(item AS {sql_type_of(kind)})"
-            reader.execute(f"CREATE TEMP TABLE grouped AS {given.grouped_sql(DIALECT, events.sql, item)}")
-        with engine.guarded() as connection:
-            _lay_out(connection, reader.table("grouped").to_arrow_reader(), keys)
-    with engine.guarded() as connection:
-        fingerprints = _fingerprints(connection, given)
-    if fingerprints:
-        given.require_kind(kind)
-    return Handed(kind if fingerprints else None, fingerprints)
-
-
 def capped_sum(column: str) -> str:
     """The SQL of a sum that does not wrap in any engine: beyond `MOST` it is `MOST`."""
     return f"CAST(least(sum(CAST({column} AS DECIMAL(38, 0))), {MOST}) AS BIGINT)"
-
-
-def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, keys: list[str]) -> None:
-    connection.register("arriving", rows)
-    try:
-        # In order of steps, so that reading one step skips the others.
-        connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE handed AS SELECT {', '.join(keys)}, step, total FROM arriving ORDER BY step"
-        )
-    finally:
-        connection.unregister("arriving")
-
-
-def _fingerprints(connection: duckdb.DuckDBPyConnection, given: Given) -> dict[int, str]:
-    """The fingerprint of each step that has rows."""
-    high, low = (f"CAST(CAST('0x' || substr(hash, {at}, 16) AS UBIGINT) AS HUGEINT)" for at in (1, 17))
-    query = fingerprint_sql(
-        "handed", f"sha256({given.text_of_row(quote_text(given.key))} || item)", high, low, "VARCHAR"
-    )
-    return fingerprints_of(connection.execute(query).fetchall())
 
 
 def fingerprint_sql(relation: str, hashed: str, high: str, low: str, text: str) -> str:

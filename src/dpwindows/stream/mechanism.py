@@ -31,8 +31,6 @@ from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.rebuilt import measurement_of, window_of
 from dpwindows.reading.reader import steps_of
 
-__all__ = ["Mechanism", "StepAnswers"]
-
 # Exact counts beyond this are taken for a fault: no log of events has as many items.
 _MOST_ITEMS, _MOST_OCCURRENCES = 1 << 40, 1 << 46
 # What encoding remembers of the data, and what reading does of noisy numbers.

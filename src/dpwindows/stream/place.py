@@ -54,54 +54,41 @@ class Place(Protocol):
     @property
     def dialect(self) -> Dialect:
         """How the engine spells the queries."""
-        ...
 
     @property
     def handed(self) -> str:
         """The relation of the events handed over: item, step, total; with groups cell as well."""
-        ...
 
     @property
     def shared(self) -> bool:
         """Whether a writer that was given up may still be at work there."""
-        ...
 
     def item_type(self, kind: str) -> str:
         """The SQL type that items of a kind are kept as."""
-        ...
 
     def hand_over(self, given: Given) -> Handed:
         """Read events into `handed`, once, and give their fingerprints."""
-        ...
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:
         """Keep the rows of a query as a part whose newest step is `step`; None, and nothing is kept, without rows."""
-        ...
 
     def rows(self, part: Part) -> str:
         """The query of a part's rows. Raises `DamagedError` if it is not as it was written."""
-        ...
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        ...
 
     def settle(self, parts: Manifest) -> None:
         """Return when these parts, and their names, are as durable as the place makes them."""
-        ...
 
     def names(self) -> Iterable[str]:
         """What lies there, ours or not."""
-        ...
 
     def remove(self, name: str) -> None:
         """Remove what lies under one of `names`; what cannot be removed now is removed another time."""
-        ...
 
     def forget(self) -> None:
         """Drop the events of a call."""
-        ...
 
     def close(self) -> None:
         """End what was begun."""
-        ...

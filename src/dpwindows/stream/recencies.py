@@ -304,10 +304,6 @@ class Recencies:
         base = self._place.keep(Name(step, token, base=True), max(part.step for part in parts), query)
         return () if base is None else (base,)
 
-    def settle(self, parts: Manifest) -> None:
-        """Return when these parts, and their names, are on disk; raises `EngineError` where they cannot be."""
-        self._place.settle(parts)
-
     def _union(self, parts: Manifest) -> str:
         """The rows of several parts, in the columns that all parts have."""
         names = ", ".join(self._shape.columns)

@@ -111,7 +111,6 @@ class SparkFolder:
         return Handed(kind, fingerprints_of(found))
 
     def keep(self, name: Name, step: int, query: str) -> Part | None:
-        """As `Place` says."""
         folder = f"{self._root}/{name}"
         with self._guarded() as session:
             files = self._written(session, folder, query)
@@ -136,7 +135,6 @@ class SparkFolder:
         return f"SELECT * FROM {self._views[part]}"
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        """As `Place` says."""
         with self._guarded() as session:
             return [tuple(row) for row in session.sql(query).collect()]
 
@@ -159,7 +157,6 @@ class SparkFolder:
             raise disk_error(self._state, f"{error.strerror or error} in {root}") from None
 
     def names(self) -> Iterable[str]:
-        """As `Place` says."""
         with self._guarded() as session:
             path, system = self._system(session, self._root)
             return (
@@ -167,7 +164,6 @@ class SparkFolder:
             )
 
     def remove(self, name: str) -> None:
-        """As `Place` says."""
         with suppress(EngineError), self._guarded() as session:
             path, system = self._system(session, f"{self._root}/{name}")
             system.delete(path, True)

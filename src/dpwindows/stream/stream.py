@@ -47,6 +47,7 @@ from dpwindows.stream.calls import (
     Task,
     find_task,
     moved_fingerprint,
+    remarks_on_steps,
     require_few,
     require_passed,
     require_policies,
@@ -58,7 +59,6 @@ from dpwindows.stream.places import kind_of_place, open_place, place_text, requi
 from dpwindows.stream.publishing import Gate
 from dpwindows.stream.recencies import drop_garbage
 from dpwindows.stream.records import Call, Creation
-from dpwindows.stream.remarks import remarks_on_steps
 from dpwindows.stream.store import StateFile, damaged, usable_path
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
-from dpwindows.stream.given_events import kind_of
+from dpwindows.stream.parts import kind_of
 from dpwindows.stream.stream import Stream
 from tests.counting import count_events
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,8 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families import patterns
 from dpwindows.kernel.families.patterns import (
     priced_bound,
-    rolling_patterns_add_remove_l2,
     rolling_patterns_event_l2,
     rolling_patterns_period_l2,
 )
@@ -57,41 +54,33 @@ def dearest(taps: tuple[int, ...], steps: int, length: int, thresholds: tuple[in
 
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 2), (2, 3)])
 @pytest.mark.parametrize("seed", range(3))
-def test_event_level_bounds_every_added_occurrence(
-    thresholds: tuple[int, ...], seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_event_level_bounds_every_added_occurrence(thresholds: tuple[int, ...], seed: int) -> None:
     steps, length = 6, 3 + seed % 2
     rng = np.random.default_rng(seed)
     taps = (falling_taps if seed else arbitrary_taps)(rng, 8)
     worst = dearest(taps, steps, length, thresholds, EVENT)
-    for longest in (patterns.LONGEST_CHAIN, 0):
-        monkeypatch.setattr(patterns, "LONGEST_CHAIN", longest)
-        bound = rolling_patterns_event_l2(case(Rolling(length), Filter(taps), steps, thresholds))
-        # Of one run, taps whose signs contract have a bound as sharp elsewhere.
-        assert (bound is None) == (seed > 0 and thresholds == (1,))
-        assert bound is None or bound >= worst
+    bound = rolling_patterns_event_l2(case(Rolling(length), Filter(taps), steps, thresholds))
+    # Of one run, taps whose signs contract have a bound as sharp elsewhere.
+    assert (bound is None) == (seed > 0 and thresholds == (1,))
+    assert bound is None or bound >= worst
 
 
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
 @pytest.mark.parametrize("length", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(2))
-def test_item_bounds_every_item(
-    thresholds: tuple[int, ...], length: int, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_item_bounds_every_item(thresholds: tuple[int, ...], length: int, seed: int) -> None:
     steps = 7
     taps = (falling_taps if seed else arbitrary_taps)(np.random.default_rng(seed), 8)
     true = dearest(taps, steps, length, thresholds, PRESENCE)
     asked = Rolling(length), Filter(taps), steps, thresholds
-    bound = bound_of(rolling_patterns_add_remove_l2, *asked, PRESENCE)
-    assert bound >= true
-    with monkeypatch.context() as patch:
-        patch.setattr(patterns, "LONGEST_CHAIN", 0)
-        # Of taps whose signs contract no chains are searched among so many places.
-        recent = rolling_patterns_add_remove_l2(case(*asked, PRESENCE))
-        assert (recent is None) == (seed > 0)
-        assert recent is None or recent >= bound
-    changed = bound_of(rolling_patterns_period_l2, Rolling(length), Filter(taps), steps, thresholds, ItemLevel())
-    assert true <= changed <= 4 * bound * (1 + 1e-9)
+    bound = rolling_patterns_period_l2(case(*asked, PRESENCE))
+    # Taps whose signs contract have another bound.
+    assert (bound is None) == (seed > 0)
+    changed = bound_of(rolling_patterns_period_l2, *asked, ItemLevel())
+    assert true <= changed
+    if bound is not None:
+        assert true <= bound <= changed
+        assert changed <= 4 * bound * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("thresholds", [(2,), (3,), (10,), (1, 2), (3, 4)])
@@ -149,11 +138,6 @@ def test_an_item_that_changes_is_never_charged_above_each_run_by_itself(length: 
     bound = bound_of(rolling_patterns_period_l2, Rolling(length), Filter(taps), 365, (k,), ItemPerPeriod(span))
     apart = bound_of(rolling_filter_l2, Rolling(length), Filter(taps), 365, (k,), ItemPerPeriod(span))
     assert bound <= apart * (1 + 1e-6)
-    # An item changed is one removed and one added.
-    if span == 365:
-        assert bound <= 0.9 * 4 * bound_of(
-            rolling_patterns_add_remove_l2, Rolling(length), Filter(taps), 365, (k,), PRESENCE
-        )
 
 
 def test_within_one_step_an_item_changes_as_an_event_does() -> None:
@@ -188,18 +172,7 @@ def test_no_bound_is_looser_than_it_was(part: int) -> None:
         )
 
 
-def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_name = {"rolling-filter": rolling_filter_l2, "rolling-patterns-presence": rolling_patterns_add_remove_l2}
-    taps = (12, -5, -3, -1)
-    for steps in (20, 21):
-        asked = Rolling(4), Filter(taps), steps, (2,), ItemAddRemove()
-        monkeypatch.setattr(patterns, "LONGEST_CHAIN", 21)
-        bounds = [(bound_of(one, *asked), name) for name, one in by_name.items()]
-        monkeypatch.setattr(patterns, "LONGEST_CHAIN", 20)
-        problem = Problem(Rolling(4), steps, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
-        design = with_witness(Design(problem, Series(Filter(taps)), "listed"))
-        charged = (design.certificate.bound, design.certificate.proof)
-        assert charged == (min(bounds) if steps == 20 else bounds[0])
-        # Taps that do not contract have no other bound.
-        other = replace(design, shape=Series(Filter((12, 5, -3))))
-        assert other.certificate.proof == "rolling-patterns-presence"
+def test_of_items_added_or_removed_runs_are_charged_one_by_one_where_signs_contract() -> None:
+    for taps, proof in (((12, -5, -3, -1), "rolling-filter"), ((12, 5, -3), "rolling-patterns-period")):
+        problem = Problem(Rolling(4), 20, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
+        assert with_witness(Design(problem, Series(Filter(taps)), "listed")).certificate.proof == proof

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 OFFSET = "tests/strategies/test_offset_filter.py::"
-OFFSET_PATTERNS = "tests/kernel/families/test_offset_patterns.py::"
-ITEM_THRESHOLDS = "tests/kernel/families/test_thresholds.py::"
+CHAINS = "tests/kernel/families/test_chains_of_runs.py::"
 RULES = "tests/kernel/families/test_counted_by_rule.py::"
 LINES = "tests/kernel/families/test_lines.py::"
 TOGETHER = "tests/kernel/families/test_together.py::"
@@ -194,73 +193,80 @@ MUTANTS = [
     ),
     Mutant(
         "A common offset lowers what an item costs, and its own part of the bound is left out.",
-        "kernel/families/offset_patterns.py",
-        "    return mean.of(price) + (most << lags.shift)\n",
-        "    return most << lags.shift\n",
+        "kernel/families/chains_of_runs.py",
+        "return free + (int(most) << lanes[0].lags.shift)",
+        "return int(most) << lanes[0].lags.shift",
         f"{DRAWN}[offsets-4]",
     ),
     Mutant(
         "The offsets of a filter may grow faster towards the last row than the proof allows.",
-        "kernel/families/offset_patterns.py",
+        "kernel/families/chains_of_runs.py",
         "before < after + offset**2 for",
         "before < after for",
-        f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, 9, 9]-[1, 1, 1]]",
+        f"{CHAINS}test_offsets_that_the_proof_is_not_for[[9, 9, 9]-[1, 1, 1]]",
     ),
     Mutant(
         "The last offset of a filter may have another sign than its weight, and adds what it should take off.",
-        "kernel/families/offset_patterns.py",
+        "kernel/families/chains_of_runs.py",
         "both[-1] < 0 or any(",
         "any(",
-        f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, -9]-[1, 1]]",
+        f"{CHAINS}test_offsets_that_the_proof_is_not_for[[9, -9]-[1, 1]]",
     ),
     Mutant(
         "What the rounding of a filter with an offset adds to a change is not charged.",
-        "kernel/families/offset_patterns.py",
+        "kernel/families/chains_of_runs.py",
         "isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1",
         "isqrt(total >> 2 * self.shift) + 1",
-        f"{OFFSET_PATTERNS}test_what_rounding_adds_is_charged",
+        f"{CHAINS}test_what_rounding_adds_is_charged",
     ),
     Mutant(
         "A place is taken to count as much for the common offset as the one that counts most.",
-        "kernel/families/offset_patterns.py",
+        "kernel/families/chains_of_runs.py",
         "max(0, min(accumulate(",
         "max(0, max(accumulate(",
         f"{DRAWN}[offsets-4]",
     ),
     Mutant(
-        "Runs of a class of lengths are taken to be worth by themselves what the shortest of them is.",
-        "kernel/families/run_patterns.py",
-        "np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)",
-        "(norms - (place_price + price) * np.arange(places + 1))[sizes]",
-        "tests/kernel/families/test_run_patterns.py::test_runs_with_a_price_for_ones_and_gaps_cut_short[7-1]",
+        "Pairs of ones in different runs may add to the cost, and are left out.",
+        "kernel/families/chains_of_runs.py",
+        "if max((0, *lags[1:])) > 0:",
+        "if max((0, *lags[2:])) > 0:",
+        f"{CHAINS}test_what_no_proof_covers_is_refused",
     ),
     Mutant(
-        "Products of weights are added up in 64 bits, whatever they are.",
-        "kernel/families/offset_patterns.py",
-        "** 2 < 1 << 62",
-        "** 2 < 1 << 200",
-        f"{ITEM_THRESHOLDS}test_the_least_number_of_64_bits_is_not_taken_for_a_small_one",
+        "A price for runs lowers what these cost, and the runs that a rule allows are not paid for.",
+        "kernel/families/chains_of_runs.py",
+        "run_price * (self.runs or 0) << self.lags.shift",
+        "0 << self.lags.shift",
+        f"{CHAINS}test_prices_bound_whatever_has_so_few_runs_and_ones[1-0]",
+    ),
+    Mutant(
+        "A rule that leaves an item fewer ones is taken to leave it half of these.",
+        "kernel/families/chains_of_runs.py",
+        "return runs + exact * self.places - self.offset * self.places**2",
+        "return runs + exact * (self.places // 2) - self.offset * self.places**2",
+        f"{CHAINS}test_prices_bound_whatever_has_so_few_runs_and_ones[1-0]",
+    ),
+    Mutant(
+        "Where a rule bounds what an item adds several thresholds are bounded by one chain, and its runs by one rule.",
+        "kernel/families/chains_of_runs.py",
+        "parts = [[lane] for lane in lanes] if case.rule.bounded else [lanes]",
+        "parts = [lanes[:1]] if case.rule.bounded else [lanes]",
+        "tests/kernel/families/test_counted_by_rule.py::test_no_item_moves_any_map_by_more_than_its_certificate",
     ),
     Mutant(
         "Several thresholds of an item that is changed arbitrarily are charged as of one that is added.",
-        "kernel/families/thresholds.py",
+        "kernel/families/chains_of_runs.py",
         "* (4 if case.formal else 1)",
         "* (2 if case.formal else 1)",
         f"{DRAWN}[apart-4]",
     ),
     Mutant(
         "An item that is counted all the time is taken to be counted k times less often than it can be.",
-        "kernel/families/thresholds.py",
+        "kernel/families/chains_of_runs.py",
         "1 + k * cycles + min(k, (rest + 1) // 2)",
         "1 + k * cycles",
-        f"{ITEM_THRESHOLDS}test_runs_inside_a_run_are_no_more_than_is_said",
-    ),
-    Mutant(
-        "What a common offset takes off is taken off, and what it allows is not added.",
-        "kernel/families/thresholds.py",
-        "rounded(free + (int(most) << shift), len(lanes))",
-        "rounded(int(most) << shift, len(lanes))",
-        f"{DRAWN}[apart-4]",
+        f"{CHAINS}test_runs_inside_a_run_are_no_more_than_is_said",
     ),
     Mutant(
         "An item with N occurrences is charged for one run fewer than these can begin.",
@@ -436,6 +442,13 @@ MUTANTS = [
         "2 * NEVER * held - start * starts - stop * stops",
         "2 * NEVER * (held + ((starts + stops) > 1)) - start * starts - stop * stops",
         "tests/kernel/families/test_changes_of_two_counts.py::test_every_change_of_an_item_is_a_path",
+    ),
+    Mutant(
+        "An item that changes is charged like one that is added or removed: its other history is taken for none.",
+        "kernel/families/patterns.py",
+        "lags, items = SignedLags.of(taps, places), 2 if case.formal else 1",
+        "lags, items = SignedLags.of(taps, places), 1",
+        "tests/kernel/families/test_patterns.py::test_no_change_of_an_item_exceeds_the_bound",
     ),
     Mutant(
         "No cut of a change is taken to begin where the item is counted.",

@@ -383,8 +383,8 @@ MUTANTS = [
     Mutant(
         "A manifest names items that a power failure takes away.",
         "stream/closing.py",
-        "        kept.settle(tuple(part for part in parts if part not in before.parts))\n",
-        "        pass\n",
+        "    place.settle(tuple(part for part in parts if part not in before.parts))\n",
+        "    pass\n",
         f"{GATE}test_parts_state_ledger_mark_and_rows_follow_each_other",
     ),
     Mutant(

@@ -7,8 +7,8 @@ import pytest
 
 from dpwindows.kernel.families.changes_of_two_counts import Held, two_runs_bound
 from dpwindows.kernel.families.signed_patterns import SignedLags
+from dpwindows.strategies.optimal_filter import TwoRuns
 from dpwindows.strategies.search.spectrum import cost_of
-from dpwindows.strategies.search.two_runs import TwoRuns
 
 CASES = [(2, 2, 3), (3, 2, 4), (3, 4, 6), (5, 5, 9), (5, 5, 6), (7, 3, 9), (9, 10, 18), (12, 4, 15)]
 

@@ -55,7 +55,7 @@ def test_every_candidate_carries_all_that_its_certificate_asks(case: Any) -> Non
 
 @pytest.mark.slow
 def test_a_filter_with_an_offset_in_many_steps_carries_its_answers() -> None:
-    problem = replace(asked(ItemAddRemove(), (1, 2), EVERY_OCCURRENCE), steps=offset_filter.DENSE + 1)
+    problem = replace(asked(ItemAddRemove(), (1, 2), EVERY_OCCURRENCE), steps=offset_filter.PART + 1)
     for strategy in (offset_filter.NAME, threshold_filters.NAME):
         design = candidates(problem, strategy)[0]
         known = design.certify(lambda question: design.witness[question.key])  # noqa: B023
@@ -65,8 +65,8 @@ def test_a_filter_with_an_offset_in_many_steps_carries_its_answers() -> None:
 
 
 def test_in_groups_an_item_that_changes_may_come_and_go() -> None:
-    design = candidates(asked(ItemLevel(), (1,), EVERY_OCCURRENCE), "filter")[0]
-    assert "rolling-patterns-presence/1" in design.witness
+    design = candidates(asked(ItemLevel(), (1,), EVERY_OCCURRENCE), "notch-filter")[0]
+    assert "rolling-patterns-period/1/one log" in design.witness
     present = replace(design, problem=replace(design.problem, unit=ItemAddRemove()))
     assert present.certificate == with_witness(present).certificate
 

@@ -13,6 +13,8 @@ once it is held for none. So may f', independently. What g is follows, and so do
 is not 0, `r_0` and the charge of a place, its pairs with the last m values, and an alternation where the sign is not
 that of the last such place; for every place the change of g since the place before.
 
+Of an item that is added or removed f' stays 0 (`items` = 1).
+
 **Masked** changes are cut to an interval: g = f - f' there, and 0 outside it. So a path may stay *before* whatever f
 and f' are, and may end after any place.
 
@@ -59,6 +61,7 @@ class CountsAutomaton(ListedMoves):
         single: the places, first and last, between which g is not -1; (1, 0) if there are none.
         length: W; a start at place s costs its price for `min(W, N-s+1)` windows, a stop for `min(W, s-1)`.
         prices: of starts and stops, and of changes.
+        items: 1 where f' stays 0, otherwise 2.
     """
 
     lags: SignedLags
@@ -72,6 +75,7 @@ class CountsAutomaton(ListedMoves):
     single: tuple[int, int] = (1, 0)
     length: int = 1
     prices: Prices = _FREE
+    items: int = 2
 
     @property
     def _counts(self) -> int:
@@ -147,10 +151,10 @@ class CountsAutomaton(ListedMoves):
         return dearest_path(self, settling=settling, cycle=cycle, tick=self.every)
 
     def _choices(self, tick: bool) -> Iterator[tuple[Indices, Indices]]:
-        """The next f and f', for every two counts, where neither changes, f' does, f does, and both do."""
+        """The next f and f', for every two counts: neither changes, f' does if it may, f does, and both do."""
         counts = np.arange(self._counts)
         each = np.where(counts > 1, counts - tick, counts), np.where(counts == 0, self.ticks + 1, 0)
-        for f, other in product(each, each):
+        for f, other in product(each, each[: self.items]):
             yield np.repeat(f, self._counts), np.tile(other, self._counts)
 
     def _paid(self, kind: Kind) -> Table:
@@ -166,7 +170,9 @@ class CountsAutomaton(ListedMoves):
         counts = np.arange(self._counts)
         changes = (counts == 0, counts == 1, counts > 1)
         each = [(np.zeros_like(counts), changed.astype(np.int64)) for changed in changes]
-        starts, stops, held = (np.stack([np.add.outer(f, g).ravel() for f, g in product(one, one)]) for one in each)
+        starts, stops, held = (
+            np.stack([np.add.outer(f, g).ravel() for f, g in product(one, one[: self.items])]) for one in each
+        )
         minuses = np.stack([(f == 0) & (other > 0) for f, other in self._choices(tick=False)]).astype(np.int64)
         return starts, stops, minuses, held
 
@@ -237,7 +243,7 @@ def _together(states: slice, moves: Sequence[tuple[Indices, Table]]) -> Moves:
 
 @dataclass(frozen=True)
 class Held:
-    """The changes that one item can make for k = 1: `starts` = L, `length` = W, `places` = N.
+    """The changes that one item can make for k = 1: `starts` = L, `length` = W, `places` = N; with f' = 0, `items` = 1.
 
     Occurrences outside the span are shared. The places whose windows hold none of them are an interval (those before
     the span leave, those after it come), and g = 0 elsewhere. In the interval `g = h - h'`, where h is 1 where the
@@ -248,6 +254,7 @@ class Held:
     starts: int
     length: int
     places: int
+    items: int = 2
 
 
 def held_changes(lags: SignedLags, charged: Charges, known: Held) -> CountsAutomaton:
@@ -258,7 +265,7 @@ def held_changes(lags: SignedLags, charged: Charges, known: Held) -> CountsAutom
     """
     every = -(-known.length // _TICKS)
     ticks = (known.length - 1) // every
-    return CountsAutomaton(lags, charged, known.places, known.starts, ticks, every, masked=True)
+    return CountsAutomaton(lags, charged, known.places, known.starts, ticks, every, masked=True, items=known.items)
 
 
 def two_runs_bound(lags: SignedLags, known: Held) -> int:
@@ -319,9 +326,10 @@ def priced_changes(lags: SignedLags, charged: Charges, known: TwoCounts, prices:
         single=known.single,
         length=known.length,
         prices=prices,
+        items=known.items,
     )
 
 
 def price_of_all(known: TwoCounts, prices: Prices) -> int:
-    """What the inequalities of `priced_changes` allow, at these prices: two times two of starts and stops, and runs."""
-    return 2 * prices.change * known.runs + 4 * prices.start * (known.k - 1) * known.places
+    """What the inequalities of `priced_changes` allow, at these prices: starts and stops of each item, and runs."""
+    return 2 * prices.change * known.runs + 2 * known.items * prices.start * (known.k - 1) * known.places

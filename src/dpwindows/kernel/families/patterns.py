@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Question, ask
@@ -27,7 +27,7 @@ from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
 from dpwindows.kernel.families.waves import waves_bound
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.rules import Case, rule
+from dpwindows.kernel.rules import ITEM_UNITS, Case, rule
 
 # The most places that a bound may be told to remember of patterns.
 MOST_MEMORY = 16
@@ -85,16 +85,17 @@ def _pattern_of_one_sign(taps: tuple[int, ...], reach: int, k: int, advise: Advi
 @rule(
     "rolling-patterns-period",
     Rolling,
-    (ItemPerPeriod, ItemLevel),
+    ITEM_UNITS,
     GAUSSIAN,
     Filter,
-    when="a horizon, if the item may change in all steps",
+    when="a horizon, if the item may change in all steps; of items added or removed, taps whose signs do not contract",
 )
 def rolling_patterns_period_l2(case: Case) -> int | None:
     """Rolling counts, one item changed within L steps: the span.
 
-    An item changed arbitrarily, the formal item level, is one changed within a span of all steps. Where all steps are
-    little more than the span, the bound for all of them holds too, and may be sharper.
+    An item changed arbitrarily, the formal item level, is one changed within a span of all steps; one that is added or
+    removed is so too, with an empty log on one side: f' = 0. Where all steps are little more than the span, the bound
+    for all of them holds too, and may be sharper.
 
     Proof. The span begins at step p; places 1..N are the windows that end at p, p+1, ..., `N = min(W+L-1, T)` of them.
     g is 0 at other ends (`period_sensitivity`). Where the horizon cuts the places off earlier, the same change on a
@@ -105,17 +106,21 @@ def rolling_patterns_period_l2(case: Case) -> int | None:
     one sign from `period_sensitivity`; if the span is all of the horizon, nothing is counted before. Each bound holds
     whatever the memory, the near distances and the prices are. Where a rule of counting leaves fewer runs
     (`counted_by_rule`; an item changed within all steps), the automaton for k = 1 takes a price for changes as
-    `priced_changes` does: what `2 runs` of them are worth is added. Thresholds are measured apart and change
-    independently; squared norms add. QED.
+    `priced_changes` does: what `2 runs` of them are worth is added. f has no more runs than it has starts, and g no
+    more than f and f' together. Thresholds are measured apart and change independently; squared norms add. QED.
     """
     span, steps = case.span, case.steps
-    if span is None:
+    if span is None or (not case.formal and has_contracting_signs(case.measured.taps)):
         return None
-    bounds = [_changed_within(case, span, case.advise)]
+    # Questions about an item that comes or goes, and about all steps, are told apart from those about the span.
+    bounds = [_changed_within(case, span, case.advise if case.formal else _apart(case.advise, "one log"))]
     if steps is not None and span < steps <= span + span // _NEARLY_ALL:
-        # Its questions are told apart from those about the span.
-        bounds.append(_changed_within(case, steps, lambda question: case.advise(replace(question, apart="all steps"))))
+        bounds.append(_changed_within(case, steps, _apart(case.advise, "all steps")))
     return min(bounds)
+
+
+def _apart(advise: Advise, name: str) -> Advise:
+    return lambda question: advise(replace(question, apart=name))
 
 
 def _changed_within(case: Case, span: int, advise: Advise) -> int:
@@ -124,7 +129,7 @@ def _changed_within(case: Case, span: int, advise: Advise) -> int:
     places = affected_ends(length, span, steps)
     if span == 1:
         return sum(_pattern_of_one_sign(taps, places, k, advise) for k in case.thresholds)
-    lags = SignedLags.of(taps, places)
+    lags, items = SignedLags.of(taps, places), 2 if case.formal else 1
     total = 0
     for k in case.thresholds:
         without = most_runs(k, length, places)
@@ -133,19 +138,19 @@ def _changed_within(case: Case, span: int, advise: Advise) -> int:
             continue  # no item is ever counted
         question = Question("rolling-patterns-period", k, ())
         if k == 1:
-            held = Held(span, length, places)
+            held = Held(span, length, places, items)
             # Where there are few places, all pairs of runs are tried.
-            if span <= min(length + 1, _PAIRED):
+            if case.formal and span <= min(length + 1, _PAIRED):
                 least = two_runs_bound(lags, held)
-            elif span == steps and (waves := waves_bound(taps, length, places, advise)) is not None:
+            elif case.formal and span == steps and (waves := waves_bound(taps, length, places, advise)) is not None:
                 least = -(-waves >> lags.shift)
             else:
                 least = held_bound(lags, held, *ask(advise, replace(question, about=(lags, held)), _reach_limits(lags)))
-            total += least if allowed == without else min(least, limited_bound(lags, held, 2 * allowed, advise))
+            total += least if allowed == without else min(least, limited_bound(lags, held, items * allowed, advise))
         else:
             single = (span, min(length, places)) if span <= length else (1, 0)
-            runs = min(most_signed_runs(k, length, span), places, 2 * allowed)
-            counts = TwoCounts(k, length, places, runs, single, span == steps)
+            runs = min(most_signed_runs(k, length, span), places, items * allowed)
+            counts = TwoCounts(k, length, places, runs, single, span == steps, items)
             limits = [*_reach_limits(lags), (0, _HIGHEST_PRICE // places), (0, _HIGHEST_PRICE)]
             memory, near, start, change = ask(advise, replace(question, about=(lags, counts)), limits)
             total += priced_bound(lags, counts, memory, near, Prices(start, change))

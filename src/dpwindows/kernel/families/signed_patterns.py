@@ -147,6 +147,7 @@ class TwoCounts:
         runs: the most runs of g, of either sign.
         single: the places, first and last, between which g has one sign; (1, 0) if there are none.
         apart: nothing occurs before the span, so nothing is counted before the first place.
+        items: 2; or 1, of an item that is added or removed, whose f' is 0.
     """
 
     k: int
@@ -155,3 +156,4 @@ class TwoCounts:
     runs: int
     single: tuple[int, int]
     apart: bool
+    items: int = 2

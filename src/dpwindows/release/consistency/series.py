@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,16 +61,11 @@ class Series:
         """True for counts of exactly k."""
         return self.exact_of is not None
 
-    def stretches(self) -> list[tuple[int, int]]:
-        """Where several windows that follow each other begin at one step: from which place to which."""
-        starts = np.flatnonzero(np.diff(self.first, prepend=0))
-        ends = np.append(starts[1:], len(self.first))
-        return [both for both in zip(starts.tolist(), ends.tolist(), strict=True) if both[1] - both[0] > 1]
-
     def rise_from_one_start(self) -> None:
         """Make windows with the same first step rise with their last: isotonic regression (SciPy)."""
-        for begin, end in self.stretches():
-            if self.exact_of is None:
+        starts = np.flatnonzero(np.diff(self.first, prepend=0)).tolist()
+        for begin, end in pairwise([*starts, len(self.first)]):
+            if end - begin > 1 and not self.is_exact:
                 self.values[begin:end] = scipy.optimize.isotonic_regression(self.values[begin:end]).x
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.reading.designs import GroupedReader
-from dpwindows.reading.moments import FloatArray
 from dpwindows.reading.reader import Reader, reads
 from dpwindows.strategies.paper.shapes import (
     CompressedTrees,
@@ -23,19 +21,20 @@ from dpwindows.strategies.paper.shapes import (
 reads(CompressedTrees)(GroupedReader)
 
 
-class TreeReader(Reader, ABC):
-    """Reads trees by adding nodes up, all with one weight."""
+class TreeReader(Reader):
+    """Reads trees by adding nodes up, all with one weight and some of them with a minus."""
 
     def __init__(self, shape: TreeShape, design: Design) -> None:
         super().__init__(design)
-        self._tree = shape.tree
+        self._tree, self._rows = shape.tree, shape.rows(self.window, self.steps)
 
-    @abstractmethod
-    def _nodes_used(self) -> FloatArray:
-        """How many nodes each estimate is made of."""
+    def _signs(self) -> FloatArray:
+        """With which sign each number that was measured is added."""
+        return np.ones(self._rows)
 
     def moment(self, power: int) -> FloatArray:
-        return self._nodes_used() / float(self._tree.weight) ** power
+        # Of nodes that are all their sign an estimate is how many it is made of.
+        return self.decode(self._signs()) * self._tree.weight / float(self._tree.weight) ** power
 
 
 @reads(CumulativeTree)
@@ -45,23 +44,15 @@ class CumulativeTreeReader(TreeReader):
     def decode(self, measured: FloatArray) -> FloatArray:
         return self._tree.decode(measured)
 
-    def _nodes_used(self) -> FloatArray:
-        return self._tree.nodes_used
-
 
 @reads(TreeForEveryStart)
 class TreeForEveryStartReader(TreeReader):
     """Reads the tree of every start, and keeps the windows that exist."""
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        return self._existing(self._tree.decode(measured.reshape(self._tree.rows, self.steps)))
-
-    def _existing(self, by_length: FloatArray) -> FloatArray:
+        by_length = self._tree.decode(measured.reshape(self._tree.rows, self.steps))
         exists = np.arange(self._tree.length) < self.steps - np.arange(self.steps)[:, None]
         return np.asarray(by_length.T[exists])
-
-    def _nodes_used(self) -> FloatArray:
-        return self._existing(np.broadcast_to(self._tree.nodes_used[:, None], (self._tree.length, self.steps)))
 
 
 @reads(FixedWindowTrees)
@@ -74,13 +65,11 @@ class FixedWindowReader(TreeReader):
 
     def decode(self, measured: FloatArray) -> FloatArray:
         so_far = self._tree.decode(measured.reshape(self._tree.rows, 2 * self._blocks))
-        return self._by_end(so_far[:, : self._blocks] - so_far[:, self._blocks :])
-
-    def _by_end(self, by_block: FloatArray) -> FloatArray:
+        by_block = so_far[:, : self._blocks] - so_far[:, self._blocks :]
         return by_block[: self._length].T.ravel()[1 : self.steps + 1]
 
-    def _nodes_used(self) -> FloatArray:
-        return self._by_end(np.repeat(2 * self._tree.nodes_used[:, None], self._blocks, axis=1))
+    def _signs(self) -> FloatArray:
+        return np.tile(np.repeat([1.0, -1.0], self._blocks), self._tree.rows)
 
 
 @reads(TimeWindowTrees)
@@ -90,12 +79,10 @@ class TimeWindowReader(TreeReader):
     def decode(self, measured: FloatArray) -> FloatArray:
         nodes, prefixes = self._tree.rows, self._tree.prefixes
         first, second = measured.reshape(2, nodes, nodes) / self._tree.weight
-        return self._released(np.asarray(prefixes @ (prefixes @ (first - second).T).T))
-
-    def _released(self, square: FloatArray) -> FloatArray:
-        """The released windows in canonical order, from a square whose ends come reversed."""
+        square = np.asarray(prefixes @ (prefixes @ (first - second).T).T)
+        # In canonical order; ends come reversed.
         spans = np.arange(self.steps)[None, :] - np.arange(self.steps)[:, None]
         return square[:, ::-1][(spans >= 0) & (spans < longest_window(self.window, self.steps))]
 
-    def _nodes_used(self) -> FloatArray:
-        return self._released(2 * np.outer(self._tree.nodes_used, self._tree.nodes_used))
+    def _signs(self) -> FloatArray:
+        return np.repeat([1.0, -1.0], self._tree.rows**2)

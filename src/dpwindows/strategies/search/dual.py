@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,18 +37,6 @@ from dpwindows.strategies.search.spectrum import circle_mean, cost_of, power_of
 _ROUNDS, _POWER = 5, 1.8
 # Rounding allowed for in an eigenvalue, relative to the largest, for each row of the matrix.
 _ROUNDING = 64 * 2.0**-52
-
-
-class Changes(Protocol):
-    """A set of changes that one neighbour can make, in d numbers."""
-
-    def moment(self, weights: FloatArray) -> FloatArray:
-        """`sum w_j g_j g_j'`."""
-        ...
-
-    def costs(self, inverse_root: FloatArray) -> FloatArray:
-        """`g_j' K g_j` for every change."""
-        ...
 
 
 # Of the integral in `root_trace`: its first point, its last one over the size of the mean, and how many there are.
@@ -265,6 +252,10 @@ class Averages:
     def costs(self, inverse_root: FloatArray) -> FloatArray:
         """`E[g' K g]` for every random change."""
         return np.asarray(self.squares.reshape(len(self.squares), -1) @ inverse_root.ravel())
+
+
+# Sets of changes that one neighbour can make, in d numbers.
+Changes = Listed | Intervals | Shifts | Suffixes | Averages
 
 
 def improve_weights(

@@ -81,18 +81,16 @@ class History:
         both = _iterate(np.append(now, now), np.block([[on.T, self._ending.T], [np.zeros_like(on), glued.T]]), steps)
         return both[:, : self.length + 1], both[:, self.length + 1 :]
 
-    def from_the_start(self, steps: int, *, centred: bool = False) -> FloatArray:
-        """`E[g_s g_t]` over the first steps of a range; with `centred` less `E[g_s] E[g_t]`, of a g without signs."""
+    def from_the_start(self, steps: int) -> FloatArray:
+        """`E[g_s g_t]` over the first steps of a range."""
         later, early = self.ahead(steps)
         first, state = self.stationary, np.zeros(self.length + 1)
         first, state[-1] = first * (np.arange(self.length + 1) < self.length), first[-1]
         both = np.block([[self._moves(0.0), self._ending], [np.zeros_like(self._ending), self._moves(1.0)]])
         states = _iterate(np.append(first, state), both, steps)
         running = np.delete(states, [self.length, 2 * self.length + 1], axis=1)
-        means = running.sum(axis=1)
         by_distance = running @ np.hstack([early[:, :-1], later[:, :-1]]).T
-        products = by_distance.ravel()[_earlier_and_distance(steps)]
-        return np.asarray(products - np.outer(means, means) if centred else products)
+        return np.asarray(by_distance.ravel()[_earlier_and_distance(steps)])
 
     def later_on(self, steps: int) -> FloatArray:
         """`E[g_s g_t]` over steps far from the start, where runs may be in any phase."""

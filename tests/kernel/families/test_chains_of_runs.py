@@ -1,12 +1,13 @@
-"""Thresholds measured apart and bounded together: against every history, brute force and adversaries."""
+"""Filters with an offset, bounded by chains of runs: against every history, brute force and adversaries."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -19,22 +20,23 @@ from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.families.offset_patterns import gram, rolling_offset_add_remove_l2
-from dpwindows.kernel.families.series import Series
-from dpwindows.kernel.families.thresholds import (
+from dpwindows.kernel.families.chains_of_runs import (
+    Lane,
     SeriesByThreshold,
     best_chain_of_runs,
+    chain_bound,
     most_runs_inside,
-    rolling_thresholds_l2,
+    offset_norm,
+    rolling_chains_l2,
     worth_inside,
 )
-from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.filters import Identity
+from dpwindows.kernel.families.run_patterns import Lags
+from dpwindows.kernel.maps.filters import Identity, OffsetFilter
 from dpwindows.kernel.problem import Problem
-from dpwindows.strategies import threshold_filters
+from dpwindows.strategies import offset_filter, threshold_filters
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import with_witness
-from tests.kernel.cases import PRESENCE, bound_of
+from tests.kernel.cases import PRESENCE, bound_of, case
 from tests.single_item import Ints, all_logs, differences, joint_answers
 
 
@@ -50,35 +52,42 @@ def designed(length: int, *thresholds: int, steps: int, bits: int = 24) -> Desig
     return with_witness(found)
 
 
-def matrices_of(design: Design) -> list[Ints]:
-    return [one.weights for one in maps_of(design)]
-
-
-def maps_of(design: Design) -> tuple[MatrixCounter, ...]:
+def maps_of(design: Design) -> tuple[OffsetFilter, ...]:
     assert isinstance(design.shape, SeriesByThreshold)
-    found = tuple(one for one in design.shape.maps if isinstance(one, MatrixCounter))
+    found = tuple(one for one in design.shape.maps if isinstance(one, OffsetFilter))
     assert len(found) == len(design.shape.maps)
     return found
 
 
-def norms(matrices: list[Ints], changes: Ints) -> Ints:
+def dense(rows: OffsetFilter) -> NDArray[np.object_]:
+    """The matrix on the values, from the definition."""
+    steps, unit = rows.length, 1 << rows.shift
+    found = np.zeros((steps, steps), dtype=object)
+    for t in range(steps):
+        for j in range(t + 1):
+            taps = [*rows.taps, *[0] * steps]
+            entry = rows.weights[t] * taps[t - j] - rows.offsets[t] * sum(taps[: t - j])
+            found[t, j] = math.floor(Fraction(entry, unit) + Fraction(1, 2)) if rows.shift else entry
+    return found
+
+
+def norms(maps: Sequence[OffsetFilter], changes: Ints) -> NDArray[Any]:
     """The squared norm of each change over all thresholds; changes of shape (changes, thresholds, steps)."""
-    total = np.zeros(len(changes), dtype=np.int64)
-    for place, weights in enumerate(matrices):
-        # On increments, as the map applies them.
-        moved = np.diff(changes[:, place], axis=1, prepend=0) @ weights.T
-        total += (moved * moved).sum(axis=1)
-    return total
+    return np.asarray(
+        sum(((changes[:, place].astype(object) @ dense(one).T) ** 2).sum(axis=1) for place, one in enumerate(maps))
+    )
 
 
 MAPS = maps_of(designed(2, 1, 2, steps=6))
 ASKED = problem(2, 1, 2, steps=6)
+# What two ones in different runs cost together is more than apart.
+SUMS = OffsetFilter((1, 1), (9, 8, 7, 6, 5, 4), (1,) * 6, 0)
 
 
-def together(matrices: Sequence[NDArray[Any]], length: int, thresholds: tuple[int, ...], unit: Unit) -> int:
-    """The bound of a matrix for each threshold."""
-    shape = SeriesByThreshold(thresholds, tuple(map(MatrixCounter, matrices)))
-    return bound_of(rolling_thresholds_l2, Rolling(length), shape, len(matrices[0]), thresholds, unit)
+def together(maps: Sequence[OffsetFilter], length: int, thresholds: tuple[int, ...], unit: Unit) -> int:
+    """The bound of a filter for each threshold."""
+    shape = SeriesByThreshold(thresholds, tuple(maps))
+    return bound_of(rolling_chains_l2, Rolling(length), shape, maps[0].length, thresholds, unit)
 
 
 def certified(asked: Problem, maps: Any, steps: int | None) -> Certificate:
@@ -88,11 +97,11 @@ def certified(asked: Problem, maps: Any, steps: int | None) -> Certificate:
 
 @pytest.mark.parametrize(("length", "thresholds"), [(2, (1, 2)), (3, (1, 3))])
 def test_the_bound_is_near_the_worst_history(length: int, thresholds: tuple[int, ...]) -> None:
-    matrices = matrices_of(designed(length, *thresholds, steps=7))
+    maps = maps_of(designed(length, *thresholds, steps=7))
     (changes,) = differences(all_logs(7, 3), Rolling(length), thresholds, ItemAddRemove())
-    worst = int(norms(matrices, changes).max())
-    apart = sum(int(norms([one], changes[:, [place]]).max()) for place, one in enumerate(matrices))
-    bound = together(matrices, length, thresholds, PRESENCE)
+    worst = int(norms(maps, changes).max())
+    apart = sum(int(norms([one], changes[:, [place]]).max()) for place, one in enumerate(maps))
+    bound = together(maps, length, thresholds, PRESENCE)
     assert worst <= bound <= 1.25 * worst
     # What bounds for each threshold by itself cannot be below.
     assert bound < 1.05 * apart
@@ -161,41 +170,39 @@ def test_worth_and_chains_are_those_of_brute_force(seed: int) -> None:
     assert most == sum(inner[size] for size in chosen) + (last_worth[cut] if cut else 0)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("k", [1, 2])
+def test_prices_bound_whatever_has_so_few_runs_and_ones(k: int, seed: int) -> None:
+    """Against all series of a few places, at any prices: with windows of one step any series is a history."""
+    rng = np.random.default_rng([seed, k])
+    places, runs, ones = 8, int(rng.integers(1, 4)), int(rng.integers(2, 9))
+    lags = Lags((int(rng.integers(30, 90)), *(int(lag) for lag in rng.integers(-12, 1, size=places - 1))), seed % 3)
+    lane = Lane(k, lags, int(rng.integers(0, 5)), ones, runs)
+    worst = 0
+    for g in product((0, 1), repeat=places):
+        at = [place for place, one in enumerate(g) if one]
+        if sum(1 for one, _ in groupby(g) if one) <= runs and len(at) <= ones:
+            form = sum(lags.values[abs(i - j)] for i in at for j in at) << lags.shift
+            worst = max(worst, form - lane.offset * len(at) ** 2)
+    found = [chain_bound((lane,), 1, prices) for prices in product(range(0, 60, 12), (0, 5, 30, 120))]
+    assert min(found) >= worst > 0
+    # Prices for runs are of use, where these are few.
+    assert min(found) < min(chain_bound((lane,), 1, (price, 0)) for price in range(0, 60, 12)) or runs > 1
+
+
 def test_no_number_wraps_on_the_finest_lattice() -> None:
-    coarse = designed(2, 1, 2, steps=6, bits=20)
-    matrices = matrices_of(coarse)
-    huge = [one << 38 for one in matrices]
-    bound = together(matrices, 2, (1, 2), PRESENCE)
-    assert together(huge, 2, (1, 2), PRESENCE) >= (bound << 76) * 0.999
+    coarse = maps_of(designed(2, 1, 2, steps=6, bits=20))
+    huge = [replace(one, taps=tuple(tap << 60 for tap in one.taps)) for one in coarse]
+    bound = together(coarse, 2, (1, 2), PRESENCE)
+    assert (bound << 120) * 1.001 >= together(huge, 2, (1, 2), PRESENCE) >= (bound << 120) * 0.999
+    few = CountingRule(max_runs=2)
+    ruled = [bound_of(rolling_chains_l2, Rolling(2), made[0], 6, (1,), PRESENCE, rule=few) for made in (coarse, huge)]
+    assert (ruled[0] << 120) * 1.001 >= ruled[1] >= (ruled[0] << 120) * 0.999
 
 
-# Sums of the counts themselves: what two ones in different runs cost together is more than apart.
-SUMS = np.tril(np.arange(1, 7)[:, None] - np.arange(6)[None, :])
-
-
-def test_the_least_number_of_64_bits_is_not_taken_for_a_small_one() -> None:
-    """Its absolute value is none of 64 bits: NumPy's is the number itself."""
-    least = -(1 << 63)
-    weights = np.eye(6, dtype=np.int64)
-    weights[5, 0] = least
-    exact = weights.astype(object)
-    exact[:, :-1] = exact[:, :-1] - exact[:, 1:]
-    assert (gram(weights).astype(object) == exact.T @ exact).all()
-    added = np.eye(6, dtype=object)[0].cumsum()
-    true = int(((exact @ added) ** 2).sum())
-    assert true > 1 << 125
-    maps = (MatrixCounter(weights), MatrixCounter(weights))
-    with suppress(NotCertifiedError):
-        assert certified(ASKED, maps, 6).bound >= true
-
-    assert bound_of(rolling_offset_add_remove_l2, Rolling(3), MatrixCounter(weights), 6, (1,), PRESENCE) >= true
-    cumulative = replace(ASKED, window=Cumulative(), thresholds=(1,))
-    assert Design(cumulative, Series(MatrixCounter(weights)), "").sensitivity >= least**2
-
-
-def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
-    with pytest.raises(NotCertifiedError):
-        certified(ASKED, (MatrixCounter(SUMS), MatrixCounter(SUMS)), 6)
+def test_filters_are_bounded_together_in_parts_of_one_size() -> None:
+    maps = MAPS[0], replace(MAPS[1], shift=MAPS[1].shift + 1)
+    assert rolling_chains_l2(case(Rolling(2), SeriesByThreshold((1, 2), maps), 6, (1, 2), PRESENCE)) is None
 
 
 @pytest.mark.parametrize(
@@ -204,14 +211,14 @@ def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
         (replace(ASKED, unit=EventLevel()), MAPS, 6),
         (replace(ASKED, law=LAPLACE), MAPS, 6),
         (replace(ASKED, window=Cumulative()), MAPS, 6),
-        (replace(ASKED, rule=CountingRule(max_runs=2)), MAPS, 6),
-        (replace(ASKED, rule=CountingRule(max_occurrences=2)), MAPS, 6),
         (replace(ASKED, thresholds=(1, 2, 3)), MAPS, 6),
+        (replace(ASKED, thresholds=(1, 3)), MAPS, 6),
         (ASKED, MAPS, 7),
         (ASKED, MAPS, None),
         (ASKED, MAPS[:1], 6),
         (ASKED, (MAPS[0], Identity(1 << 24)), 6),
-        (ASKED, (MAPS[0], MatrixCounter(SUMS)), 6),
+        (ASKED, (MAPS[0], SUMS), 6),
+        (ASKED, (SUMS, SUMS), 6),
     ],
 )
 def test_what_no_proof_covers_is_refused(asked: Problem, maps: tuple[Any, ...], steps: int | None) -> None:
@@ -223,16 +230,10 @@ class Sly(tuple):  # type: ignore[type-arg]
     """Hands out other maps by number than in a row."""
 
     def __getitem__(self, _: Any) -> Any:
-        return MatrixCounter(MAPS[0].weights * 1000)
+        return SUMS
 
 
-@pytest.mark.parametrize(
-    ("asked", "maps"),
-    [
-        (ASKED, Sly(MAPS)),
-        (ASKED, list(MAPS)),
-    ],
-)
+@pytest.mark.parametrize(("asked", "maps"), [(ASKED, Sly(MAPS)), (ASKED, list(MAPS))])
 def test_a_container_is_what_it_seems(asked: Problem, maps: Any) -> None:
     with pytest.raises(NotCertifiedError):
         certified(asked, maps, 6)
@@ -247,3 +248,42 @@ def test_items_that_change_cost_four_times_those_that_come_and_move_a_number_at_
 def test_a_wider_window_or_horizon_costs_no_less() -> None:
     bounds = [designed(2, 1, 2, steps=steps).sensitivity / 4.0**24 for steps in (4, 8, 16, 32)]
     assert all(one <= other * 1.01 for one, other in pairwise(bounds))
+
+
+# --- The integers of one filter ---------------------------------------------------------------------------------------
+
+
+def filtered(steps: int, *, size: float = 2.0**24) -> OffsetFilter:
+    """As the strategy makes them."""
+    return offset_filter.filtered(0.6, 0.75, 0.3, steps, size)
+
+
+def test_the_bound_of_a_fine_lattice_is_nearly_attained() -> None:
+    """Windows of one step: an item may be counted in any steps. What runs lower one another's cost by is left out."""
+    rows = filtered(8)
+    matrix, histories = dense(rows), np.array(list(product((0, 1), repeat=8)), dtype=object)
+    true = max(int(value) for value in ((matrix @ histories.T) ** 2).sum(axis=0))
+    assert true <= bound_of(rolling_chains_l2, Rolling(1), rows, rows.length, (1,), PRESENCE) <= 1.2 * true
+
+
+def test_what_rounding_adds_is_charged() -> None:
+    """Every entry that is applied is 1/2 above what it is before it is rounded."""
+    steps = 6
+    rows = OffsetFilter((1,), (1,) * steps, (0,) * steps, 1)
+    assert dense(rows).tolist() == np.eye(steps, dtype=int).tolist()
+    assert bound_of(rolling_chains_l2, Rolling(1), rows, rows.length, (1,), PRESENCE) >= steps
+
+
+@pytest.mark.parametrize(
+    ("weights", "offsets"),
+    [([9, 9, 9], [1, 1, 1]), ([9, -9], [1, 1]), ([9, 9], [1, -1])],
+    ids=str,
+)
+def test_offsets_that_the_proof_is_not_for(weights: list[int], offsets: list[int]) -> None:
+    assert offset_norm(OffsetFilter((4, -1), tuple(weights), tuple(offsets), 0), len(weights)) is None
+
+
+@pytest.mark.parametrize(("weights", "offsets"), [((9, 9), (1,)), ((), ())])
+def test_every_row_has_a_weight_and_an_offset(weights: tuple[int, ...], offsets: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="a weight and an offset for each position"):
+        OffsetFilter((4, -1), weights, offsets, 0)

@@ -48,10 +48,9 @@ def scales(
         One scale a measurement; `certify` holds for them.
     """
     if law != GAUSSIAN:
-        if not isinstance(budget, (PureDP, ApproxDP)):
-            raise ValueError(f"Laplace noise is not used under {budget}")
+        epsilon = _epsilon_of(budget)
         return [
-            _positive(sensitivity / float(budget.epsilon) / share * (1 + _HEADROOM))
+            _positive(sensitivity / epsilon / share * (1 + _HEADROOM))
             for sensitivity, share in zip(sensitivities, shares, strict=True)
         ]
     squared = _mu_squared(budget, sensitivities, shares, rows)
@@ -66,6 +65,12 @@ def unit_scale(budget: Budget, law: Law, share: float = 1.0) -> float:
     """The scale for a sensitivity of 1 (L1 or L2) and a fine lattice, for comparing strategies before they exist."""
     fine = 1 << 80
     return scales(budget, law, [fine**2 if law == GAUSSIAN else fine], [share], [1])[0] / fine
+
+
+def _epsilon_of(budget: Budget) -> float:
+    if isinstance(budget, (PureDP, ApproxDP)):
+        return float(budget.epsilon)
+    raise ValueError(f"Laplace noise is not used under {budget}")
 
 
 def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[float], rows: Sequence[int]) -> float:

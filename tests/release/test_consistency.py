@@ -333,6 +333,15 @@ def test_counts_without_error_are_raised_by_finite_numbers() -> None:
     assert whole.values[3] <= daily.values.sum() + 0.5
 
 
+def test_items_counted_exactly_once_are_no_parts_of_distinct_items() -> None:
+    """Of items that occur twice a step none is counted exactly once, however many there are in a longer window."""
+    asked = Rolling(7).exactly(1), Rolling(14).at_least(1)
+    plan = plan_of(*asked, steps=28, unit=dw.EventLevel(), budget=dw.ApproxDP(50.0, 1e-6))
+    exactly, distinct = consistent_counts(plan, [np.zeros(28), np.full(28, 100.0)]) or []
+    assert exactly.max() == 0
+    assert distinct.min() == distinct.max() == 100
+
+
 def test_any_windows_too_long_to_solve_are_made_to_agree_all_the_same() -> None:
     plan = asked_plan((AnyWindow(),), "distinct", 120)
     found = consistent_counts(plan, noisy(plan, 5.0, 1))

@@ -42,20 +42,17 @@ def design(problem: Problem) -> Design | None:
     return Design(problem, Series(chosen), NAME, parameters)
 
 
-def _spacings(longest: int) -> list[int]:
-    """The spacings of anchors that are tried, each about a quarter wider than the one before."""
-    return sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
-
-
 def _best(error: Callable[[int, float], float], longest: int) -> tuple[int, float]:
     """The spacing of anchors and the logarithm of their weight over that of steps, of least error."""
 
     def at(place: Place) -> float:
         return error(place[0], place[1] / _PER_OCTAVE)
 
+    # Each spacing is about a quarter wider than the one before.
+    spacings = sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
     places = [
         choice.descend(at, (every, -_PER_OCTAVE), (every, -5 * _PER_OCTAVE), (every, 3 * _PER_OCTAVE), _STRIDES)
-        for every in _spacings(longest)
+        for every in spacings
     ]
     every, ratio = choice.best_of(places, at)
     return every, ratio / _PER_OCTAVE

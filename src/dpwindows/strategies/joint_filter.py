@@ -88,7 +88,9 @@ def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[Comple
     if search.longest > _STRETCHED:
         shorter = tuple(-(-length // _STRETCH) for length in lengths)
         _, few, favour = _solved(shorter, shares)
-        mixture, rounds = _stretch_mixture(few, max(shorter), search.longest), (_FEW_ROUNDS,)
+        places = np.arange(search.longest) * max(shorter) // search.longest
+        mixture = few.reshape(max(shorter), max(shorter))[np.ix_(places, places)].ravel()
+        mixture, rounds = mixture / mixture.sum(), (_FEW_ROUNDS,)
     for passed, count in enumerate(rounds):
         inverse, variances, mixture = search.best_inverse(favour / apart, mixture, count)
         ratio = variances / apart
@@ -97,12 +99,6 @@ def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[Comple
             break
         favour = favour * ratio / ratio.mean()
     return inverse, mixture, favour
-
-
-def _stretch_mixture(mixture: FloatArray, shorter: int, longest: int) -> FloatArray:
-    places = np.arange(longest) * shorter // longest
-    stretched = mixture.reshape(shorter, shorter)[np.ix_(places, places)].ravel()
-    return np.asarray(stretched / stretched.sum())
 
 
 class _Search:

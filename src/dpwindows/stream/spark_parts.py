@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dpwindows.count.dialects.spark import DIALECT
 from dpwindows.count.engines.spark import running, session_for, session_of, view_of
@@ -44,16 +44,6 @@ if TYPE_CHECKING:
 
 _CALL = re.compile(r"call-[0-9a-f]{24}")
 _ITEM_TYPES = {"integer": "BIGINT", "text": "BINARY"}
-
-
-class _Written(NamedTuple):
-    """How many rows were written, and the files that were found to hold them, with their lengths."""
-
-    rows: int
-    listed: dict[str, int]
-
-    def __bool__(self) -> bool:
-        return self.rows > 0
 
 
 class SparkFolder:
@@ -92,12 +82,12 @@ class SparkFolder:
                     events = events_sql(DIALECT, *place, cap=MOST, later=given.later)
                     grouped = given.grouped_sql(DIALECT, events, f"CAST(item AS {_ITEM_TYPES[kind]})")
                     folder = f"{self._root}/call-{secrets.token_hex(12)}"
-                    files = self._written(session, folder, grouped)
-        if not files:
+                    rows, files = self._written(session, folder, grouped)
+        if not rows:
             return Handed(None, {})
         given.require_kind(kind)
         with self._guarded() as session:
-            self._read(session, files.listed).createOrReplaceTempView(self.handed)
+            self._read(session, files).createOrReplaceTempView(self.handed)
         item = "item" if kind == "text" else "CAST(CAST(item AS STRING) AS BINARY)"
         high, low = (f"CAST(conv(substr(hash, {at}, 16), 16, 10) AS DECIMAL(20, 0))" for at in (1, 17))
         # A row, and not a literal, which plans, the pages of Spark and its logs of events would show.
@@ -113,11 +103,11 @@ class SparkFolder:
     def keep(self, name: Name, step: int, query: str) -> Part | None:
         folder = f"{self._root}/{name}"
         with self._guarded() as session:
-            files = self._written(session, folder, query)
-            if not files:
+            rows, files = self._written(session, folder, query)
+            if not rows:
                 self.remove(str(name))
                 return None
-            return Part(str(name), step, files.rows, *_digest(files.listed))
+            return Part(str(name), step, rows, *_digest(files))
 
     def rows(self, part: Part) -> str:
         """As `Place` says: of the files that it was written in. Raises `DamagedError` if one is not as it was."""
@@ -213,8 +203,8 @@ class SparkFolder:
         except InputError as error:
             raise EngineError(f"the items at {self._root} cannot be read or written: {error}") from None
 
-    def _written(self, session: SparkSession, folder: str, query: str) -> _Written:
-        """Write a query's rows, and give the files that hold them, once what is in these is what went in."""
+    def _written(self, session: SparkSession, folder: str, query: str) -> tuple[int, dict[str, int]]:
+        """Write a query's rows: how many, and their files with lengths, once what is in these is what went in."""
         from pyspark.sql import Observation
 
         frame, passed = session.sql(query), Observation()
@@ -233,7 +223,7 @@ class SparkFolder:
                 f"Spark wrote {went_in['rows']:,} rows, and {found['rows']:,}, or others, are in its files: a task was "
                 "doubled or lost. Nothing was released; run the same again"
             )
-        return _Written(int(went_in["rows"]), files)
+        return int(went_in["rows"]), files
 
     def _read(self, session: SparkSession, files: dict[str, int]) -> DataFrame:
         # A file that is damaged or missing must stop the query, whatever the session of somebody else makes of one.

@@ -65,7 +65,7 @@ class Series:
         """Make windows with the same first step rise with their last: isotonic regression (SciPy)."""
         starts = np.flatnonzero(np.diff(self.first, prepend=0)).tolist()
         for begin, end in pairwise([*starts, len(self.first)]):
-            if end - begin > 1 and not self.is_exact:
+            if end - begin > 1:
                 self.values[begin:end] = scipy.optimize.isotonic_regression(self.values[begin:end]).x
 
 

@@ -91,7 +91,8 @@ def _table(families: Sequence[Family], steps: int, groups: int) -> list[list[Int
     There are so many `groups`, this one among them.
     """
     tables, errors = _tables(families, steps, groups)
-    raise_parts([(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1])
+    distinct = [(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1]
+    raise_parts([(series, error) for series, error in distinct if not series.is_exact])
     order = [tables[at] for at in np.argsort(errors, kind="stable")]
     order.sort(key=lambda table: table.is_exact)
     found = fit_occurrences(families, steps)

@@ -195,8 +195,8 @@ class FixedWindowTrees(TreeShape):
         return self.tree.length // 2
 
     def blocks(self, steps: int) -> int:
-        """How many blocks there are."""
-        return count_blocks(steps, self.length)
+        """How many blocks there are: one for each multiple of the length in 0..steps."""
+        return steps // self.length + 1
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return 2 * self.blocks(steps) * self.tree.rows
@@ -221,11 +221,6 @@ class FixedWindowTrees(TreeShape):
         points = np.zeros((2, self.tree.length, blocks), dtype=now.dtype)
         points[:, :length] = padded.reshape(2, blocks, length).transpose(0, 2, 1)
         return points[0], points[1]
-
-
-def count_blocks(steps: int, length: int) -> int:
-    """How many blocks serve windows of `length` steps: one for each multiple of it in 0..steps."""
-    return steps // length + 1
 
 
 def block_of(start: int, length: int) -> int:

@@ -144,16 +144,12 @@ def _within(window: WindowFamily, k: int, period: int, steps: int) -> float | No
 def _interval_limit(steps: int, reach: int) -> float:
     """One event, or a cumulative count of an item that changes: every interval of at most `reach` steps occurs."""
     weights, _ = interval_weights(reach, grid_size(reach), ROUNDS if reach <= _SEARCHED else ROUNDS // 4)
-    least_error = circulant_bound(_interval_pairs(weights), steps, steps)
+    # Pairs at distance d: sum_{n > d} w_n (n - d).
+    least_error = circulant_bound(np.cumsum(np.cumsum(weights[::-1]))[::-1], steps, steps)
     if steps <= _DENSE:
         intervals = Intervals(steps, reach)
         least_error = max(least_error, dual_bound(intervals, intervals.spread(weights), mirrored=True))
     return least_error
-
-
-def _interval_pairs(weights: FloatArray) -> FloatArray:
-    tails = np.cumsum(weights[::-1])[::-1]
-    return np.asarray(np.cumsum(tails[::-1])[::-1])
 
 
 def _runs_limit(steps: int, reach: int, k: int) -> float:

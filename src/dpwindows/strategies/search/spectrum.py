@@ -82,8 +82,8 @@ def interval_weights(reach: int, size: int, rounds: int) -> tuple[FloatArray, Fl
         weights, rounds = np.diff(weights), rounds // _STRETCH
     for step in range(rounds + 1):
         # Pairs at distance d: sum_{n > d} w_n (n - d).
-        tails = np.cumsum(weights[::-1])[::-1]
-        spectrum = np.maximum(even_transform(np.cumsum(tails[::-1])[::-1], size), 1e-12)
+        pairs = np.cumsum(np.cumsum(weights[::-1]))[::-1]
+        spectrum = np.maximum(even_transform(pairs, size), 1e-12)
         if step == rounds:
             break
         lags = even_transform(1 / np.sqrt(spectrum), size, reach) / size

@@ -27,10 +27,21 @@ class Outcome:
         assert self.code == 0, self
         return self
 
-    def must_refuse(self, part: str) -> Outcome:
-        """Fail unless the command was refused with a message that has this part."""
-        assert self.code == 2, self
-        assert part in self.err
+    def must_refuse(self, *parts: str) -> Outcome:
+        """Fail unless the command was refused, in one message that has these parts."""
+        return self._must_end(2, parts)
+
+    def must_fail(self, *parts: str) -> Outcome:
+        """Fail unless the environment failed the command, which says so in one message that has these parts."""
+        return self._must_end(1, parts)
+
+    def _must_end(self, code: int, parts: tuple[str, ...]) -> Outcome:
+        assert self.code == code, self
+        assert "Traceback" not in self.err
+        assert sum(line.startswith("Error: ") for line in self.err.splitlines()) == 1, self.err
+        said = " ".join(self.err.split())
+        for part in parts:
+            assert part in said or part in self.err, self.err
         return self
 
 

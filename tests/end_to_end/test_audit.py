@@ -90,16 +90,6 @@ def test_a_window_longer_than_the_audited_horizon_is_told() -> None:
 
 
 @pytest.mark.slow
-def test_a_violation_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = kernel.draw_noise
-    monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 3, *more))
-    outcome = run("audit", "--window", "rolling:2", *EVENT, "--steps", "3", "--runs", "600", "--draws", "300")
-    assert outcome.code == 1
-    assert "beyond the claim" in outcome.out
-    assert "Traceback" not in outcome.err
-
-
-@pytest.mark.slow
 def test_half_the_noise_of_the_documented_example_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What thousands of releases do not show: the noise by itself does, in a few hundred draws."""
     asked = ("--window", "rolling:7", "--at-least", "3", "--unit", "item-per:3", "--epsilon", "1", "--steps", "8")
@@ -108,7 +98,7 @@ def test_half_the_noise_of_the_documented_example_exits_with_one(monkeypatch: py
     draw = kernel.draw_noise
     monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 2, *more))
     outcome = run("audit", *wanted)
-    assert outcome.code == 1
+    assert (outcome.code, "Traceback" in outcome.err) == (1, False)
     assert "FAULT: scale (rolling:7, an empty log)" in outcome.out
     assert "not as stated" in outcome.out
 
@@ -242,9 +232,7 @@ def test_a_bound_that_an_attack_breaks_exits_with_one(monkeypatch: pytest.Monkey
     ],
 )
 def test_bad_requests_are_refused(changed: tuple[str, ...], word: str) -> None:
-    outcome = run("audit", "--window", "rolling:2", *EVENT, *changed).must_refuse(word)
-    assert outcome.err.count("Error") == 1
-    assert "Traceback" not in outcome.err
+    run("audit", "--window", "rolling:2", *EVENT, *changed).must_refuse(word)
 
 
 @pytest.mark.slow

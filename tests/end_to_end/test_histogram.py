@@ -1,8 +1,7 @@
-"""Frequency histograms: how many items were seen once, twice, ... in each window, at every unit and window family."""
+"""Frequency histograms: how many items were seen once, twice, ... in each window, as what they are short for."""
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -10,49 +9,19 @@ import pytest
 import dpwindows as dw
 from dpwindows.ask.queries import Measure
 from dpwindows.errors import InputError
-from tests.brute_force import count_at_least
 from tests.end_to_end.command_line import run
+from tests.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
-STEPS = 9
-WINDOWS = ("cumulative", "rolling:3", "any:4")
-UNITS = ("event", "item-per:2", "item", "item-add-remove")
-RANGE = ("--start", "0", "--end", str(STEPS), "--step", "1")
-
-
-@pytest.fixture(scope="module")
-def log() -> list[tuple[str, int, int]]:
-    draw = random.Random(14)
-    return [(f"u{draw.randrange(12)}", draw.randint(1, STEPS), 1) for _ in range(70)]
+RANGE = ("--start", "0", "--end", "9", "--step", "1")
 
 
 @pytest.fixture
-def events(log: list[tuple[str, int, int]], tmp_path: Path) -> Path:
+def events(tmp_path: Path) -> Path:
     path = tmp_path / "events.csv"
-    path.write_text("who,at\n" + "".join(f"{item},{step - 1}\n" for item, step, _ in log))
+    path.write_text("who,at\nann,1\nbob,3\nann,8\n")
     return path
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("privacy", [("--epsilon", "1e9", "--delta", "1e-6"), ("--epsilon", "1e9")], ids=str)
-def test_without_noise_the_histogram_is_that_of_the_log(
-    log: list[tuple[str, int, int]], events: Path, tmp_path: Path, unit: str, privacy: tuple[str, ...]
-) -> None:
-    out = tmp_path / "out.parquet"
-    windows = [part for window in WINDOWS for part in ("--window", window)]
-    asked = (*windows, "--histogram", "4", "--unit", unit, *privacy)
-    run("release", events, "--item", "who", "--time", "at", *RANGE, *asked, "-o", out).must_work()
-    rows = dw.Release.load(out).to_arrow().to_pylist()
-    assert {(row["measure"], row["k"]) for row in rows} == {
-        *(("at_least", k) for k in (1, 2, 3, 4)),
-        *(("exactly", k) for k in (1, 2, 3)),
-    }
-    for row in rows:
-        first, last, k = row["first_step"], row["last_step"], row["k"]
-        above = count_at_least(log, k + 1, first, last) if row["measure"] == "exactly" else 0
-        assert round(row["estimate"]) == count_at_least(log, k, first, last) - above
 
 
 def test_what_is_asked_is_short_for_its_measures_and_means_the_same_to_a_ledger(events: Path, tmp_path: Path) -> None:
@@ -79,12 +48,7 @@ def test_a_stream_plans_a_histogram_without_end() -> None:
 
 @pytest.mark.slow
 def test_ten_counts_of_a_year_cost_what_one_costs_each_by_itself() -> None:
-    plan = dw.Plan(
-        dw.Rolling(28).histogram(10),
-        timeline=dw.Timeline.of_steps(365),
-        unit=dw.EventLevel(),
-        budget=dw.ApproxDP(1.0, 1e-6),
-    )
+    plan = plan_of(dw.Rolling(28).histogram(10), steps=365, unit=dw.EventLevel(), budget=dw.ApproxDP(1.0, 1e-6))
     assert plan.thresholds == tuple(range(1, 11))
     # Of one window's counts one occurrence changes one: 28 windows are met, whatever the number of thresholds.
     assert plan.allotments[0].measurement.design.sensitivity == 28 * 4**24

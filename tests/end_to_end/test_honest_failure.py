@@ -94,8 +94,7 @@ def test_bad_requests_are_refused(log: Path, changed: dict[str, str], words: lis
     out = log.parent / "release.parquet"
     options = [part for pair in (GOOD | changed).items() for part in pair]
     before = sorted(log.parent.iterdir())
-    outcome = run("release", log, *options, "-o", out)
-    assert outcome.code == 2, outcome
+    outcome = run("release", log, *options, "-o", out).must_refuse()
     assert all(word in outcome.err for word in words), outcome.err
     assert "Traceback" not in outcome.err
     assert outcome.err.count("Error:") == 1
@@ -105,15 +104,12 @@ def test_bad_requests_are_refused(log: Path, changed: dict[str, str], words: lis
 @pytest.mark.parametrize("missing", sorted(GOOD))
 def test_what_is_required_is_named(log: Path, missing: str) -> None:
     options = [part for pair in GOOD.items() if pair[0] != missing for part in pair]
-    outcome = run("release", log, *options, "-o", log.parent / "release.csv")
-    assert outcome.code == 2
-    assert missing.removeprefix("--") in outcome.err
+    run("release", log, *options, "-o", log.parent / "release.csv").must_refuse(missing.removeprefix("--"))
 
 
 def _refused(events: Path | str, out: Path, *more: str) -> str:
     options = [part for pair in GOOD.items() for part in pair]
-    outcome = run("release", events, *options, *more, "-o", out)
-    assert outcome.code == 2, outcome
+    outcome = run("release", events, *options, *more, "-o", out).must_refuse()
     assert not out.exists()
     return outcome.err
 
@@ -165,8 +161,7 @@ def test_a_first_line_that_is_a_row_is_not_repeated(tmp_path: Path) -> None:
 def test_demo_does_not_replace_what_it_was_not_told_to(tmp_path: Path) -> None:
     page = tmp_path / "mine.html"
     page.write_text("precious")
-    outcome = run("demo", "-o", tmp_path / "mine.parquet")
-    assert outcome.code == 2
+    run("demo", "-o", tmp_path / "mine.parquet").must_refuse()
     assert page.read_text() == "precious"
     assert run("demo", "-o", tmp_path / "new" / "mine.xlsx").code == 2
     assert not (tmp_path / "new").exists()
@@ -175,14 +170,14 @@ def test_demo_does_not_replace_what_it_was_not_told_to(tmp_path: Path) -> None:
 def test_report_refuses_what_is_no_release(log: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     for found in (tmp_path / "gone.parquet", log, tmp_path / "log.txt"):
-        outcome = run("report", found, "-o", page)
-        assert outcome.code == 2, outcome
+        run("report", found, "-o", page).must_refuse()
         assert not page.exists()
 
 
 def test_a_failing_process_shows_one_message_and_no_traceback(tmp_path: Path) -> None:
-    outcome = run_process("plan", "--window", "rolling:x", "--unit", "event", "--epsilon", "1", "--steps", "9")
-    assert outcome.code == 2
+    outcome = run_process(
+        "plan", "--window", "rolling:x", "--unit", "event", "--epsilon", "1", "--steps", "9"
+    ).must_refuse()
     assert outcome.out == ""
     assert outcome.err.strip().count("\n") == 0
 

@@ -17,6 +17,7 @@ from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.measure import EXACT, OPENDP, Sampler
 from dpwindows.plan.description import library_versions
 from tests.end_to_end.command_line import run
+from tests.plans import plan_of
 
 ASKED = ("--item", "who", "--time", "at", "--start", "0", "--step", "1", "--window", "cumulative", "--unit", "event")
 RELEASED = (*ASKED, "--epsilon", "1", "--end", "4")
@@ -123,9 +124,7 @@ def test_a_release_by_another_sampler_is_another_release(tmp_path: Path) -> None
     ledger = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.PureDP(5.0), unit=dw.EventLevel())
     found = []
     for noise in (EXACT, OPENDP, EXACT, OPENDP):
-        plan = dw.Plan(
-            dw.Cumulative(), timeline=dw.Timeline.of_steps(4), unit=dw.EventLevel(), budget=dw.PureDP(1.0), noise=noise
-        )
+        plan = plan_of(dw.Cumulative(), steps=4, unit=dw.EventLevel(), budget=dw.PureDP(1.0), noise=noise)
         found.append(plan.run(LOG, item="who", time="at", ledger=ledger).metadata["release_id"])
     assert found[:2] == found[2:]
     assert len(set(found)) == 2

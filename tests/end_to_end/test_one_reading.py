@@ -64,9 +64,7 @@ def test_columns_renamed_are_the_same_columns_for_a_ledger() -> None:
     """Under a total of 1, the row counts in one release of epsilon 1: by another column it would be two."""
     kept("event")
     assert release(*JANUARY, *unnamed(NAMES)).code == 0
-    refused = release(*FEBRUARY, *unnamed("user,friend,changed,at"))
-    assert refused.code == 2
-    assert "epsilon = 1 is spent" in refused.err
+    release(*FEBRUARY, *unnamed("user,friend,changed,at")).must_refuse("epsilon = 1 is spent")
     assert len(entries()) == 1
     # By its own column the row is in January alone, whatever that column is called.
     assert release(*FEBRUARY, *unnamed("a,b,c,d"), item="a", time="c").code == 0
@@ -84,10 +82,9 @@ def test_columns_renamed_are_the_same_columns_in_python() -> None:
 def test_items_of_a_renamed_column_are_other_items() -> None:
     kept("item-add-remove", "2")
     assert release(*JANUARY, *unnamed(NAMES), unit="item-add-remove").code == 0
-    refused = release(*FEBRUARY, *unnamed("friend,user,at,changed"), unit="item-add-remove")
-    assert refused.code == 2
-    assert "the items of this dataset are those of column 1" in refused.err
-    assert "column 2 does not protect them" in refused.err
+    release(*FEBRUARY, *unnamed("friend,user,at,changed"), unit="item-add-remove").must_refuse(
+        "the items of this dataset are those of column 1", "column 2 does not protect them"
+    )
     assert len(entries()) == 1
 
 
@@ -95,9 +92,7 @@ def test_counts_of_a_renamed_column_are_other_events() -> None:
     Path("log.csv").write_text("ann,2013-01-05,2,3\n")
     kept("event", "2")
     assert release(*JANUARY, "--count", "n", *unnamed("user,at,n,m")).code == 0
-    refused = release(*FEBRUARY, "--count", "n", *unnamed("user,at,m,n"))
-    assert refused.code == 2
-    assert "units of column 3 are the events" in refused.err
+    release(*FEBRUARY, "--count", "n", *unnamed("user,at,m,n")).must_refuse("units of column 3 are the events")
 
 
 def test_a_renaming_that_changes_nothing_is_the_same_request() -> None:
@@ -119,10 +114,9 @@ def test_a_dataset_keeps_to_files_with_a_line_of_names_or_without(first: str) ->
     if first == "unnamed":
         Path("log.csv").write_text(ROW)
     assert release(*JANUARY, *told[first], *time).code == 0
-    refused = release(*FEBRUARY, *told[other], *time)
-    assert refused.code == 2
-    assert "by their line of names" in refused.err
-    assert "by --columns, cut at --delimiter ','" in refused.err
+    release(*FEBRUARY, *told[other], *time).must_refuse(
+        "by their line of names", "by --columns, cut at --delimiter ','"
+    )
     assert len(entries()) == 1
 
 
@@ -134,10 +128,9 @@ def test_a_column_by_another_delimiter_is_another_column() -> None:
     Path("log.csv").write_text("x,time,y;time;z\na,2013-01-05,q;2013-02-05;b\n")
     kept("event")
     assert release(*JANUARY, "--delimiter", ",", item="x", time="time").code == 0
-    refused = release(*FEBRUARY, "--delimiter", ";", item="z", time="time")
-    assert refused.code == 2
-    assert "by their line of names, cut at --delimiter ','" in refused.err
-    assert "by their line of names, cut at --delimiter ';'" in refused.err
+    release(*FEBRUARY, "--delimiter", ";", item="z", time="time").must_refuse(
+        "by their line of names, cut at --delimiter ','", "by their line of names, cut at --delimiter ';'"
+    )
     assert len(entries()) == 1
 
 
@@ -146,9 +139,7 @@ def test_the_delimiter_does_not_follow_the_columns_asked_for() -> None:
     Path("log.csv").write_text("x,time,y;time;z\na,2013-01-05,q;2013-02-05;b\n")
     kept("event", "9")
     assert release(*JANUARY, item="x", time="time").code == 0
-    refused = release(*FEBRUARY, item="z", time="time")
-    assert refused.code == 2
-    assert "--delimiter ';'" in refused.err
+    release(*FEBRUARY, item="z", time="time").must_refuse("--delimiter ';'")
     assert len(entries()) == 1
 
 
@@ -157,9 +148,7 @@ def test_one_row_of_a_delimiter_is_several_of_another() -> None:
     Path("log.csv").write_text('2013-01-05,a,"\n2013-01-05;b"\n')
     kept("event", "9")
     assert release(*JANUARY, *unnamed("at,user,note")).code == 0
-    refused = release(*FEBRUARY, *unnamed("at,user"), "--delimiter", ";", unit="item")
-    assert refused.code == 2
-    assert "cut at --delimiter ';'" in refused.err
+    release(*FEBRUARY, *unnamed("at,user"), "--delimiter", ";", unit="item").must_refuse("cut at --delimiter ';'")
 
 
 # --- Streams ----------------------------------------------------------------------------------------------------------
@@ -205,10 +194,7 @@ def test_a_stream_and_a_release_of_one_dataset_know_one_column_by_one_place() ->
 def test_columns_that_are_not_among_those_named_are_refused_before_anything_is_spent() -> None:
     kept("event")
     for names, said in (("user,friend,when,changed", "'at' for the time"), ("user,at,at,x", "'at' for the time")):
-        refused = release(*JANUARY, *unnamed(names))
-        assert refused.code == 2
-        assert "--columns" in refused.err
-        assert said in refused.err
+        release(*JANUARY, *unnamed(names)).must_refuse("--columns", said)
         run("stream", "create", "s.state", "--item", "user", "--time", "at", *STREAM, *unnamed(names)).must_refuse(said)
     assert entries() == []
 
@@ -252,6 +238,4 @@ def test_what_a_row_says_is_not_taken_for_our_own_message() -> None:
     Path("wide.csv").write_text('user,at\nann,2013-01-01\nbob,2013-01-02,"dpwindows cannot read column: foo"\n')
     for log in ("log.json", "wide.csv"):
         asked = ("--item", "user", "--time", "at", *JANUARY, "--window", "cumulative", "--unit", "event")
-        outcome = run("release", log, *asked, "--epsilon", "1", "-o", "out.json")
-        assert outcome.code == 2, outcome.err
-        assert "Traceback" not in outcome.err
+        run("release", log, *asked, "--epsilon", "1", "-o", "out.json").must_refuse()

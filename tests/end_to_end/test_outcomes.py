@@ -21,6 +21,7 @@ from dpwindows.cli.release import release
 from dpwindows.cli.stream import stream
 from tests.end_to_end.command_line import run
 from tests.patience import PATIENCE
+from tests.plans import plan_of
 
 BASE = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--end", "2013-02-01", "--unit", "event")
 ASKED = (*BASE, "--window", "rolling:7", "--epsilon", "1")
@@ -78,14 +79,12 @@ def test_an_argument_that_is_no_utf_8_is_refused_before_anything_is_spent(log: P
 def test_homes_of_nobody_and_roots_are_refused(log: Path) -> None:
     run("release", "~nouser/x.csv", *ASKED, "-o", "out.json").must_refuse("~nouser/x.csv")
     asked = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--window", "rolling:7", "--unit", "event")
-    outcome = run("stream", "create", "/", *asked, "--epsilon", "1")
-    assert outcome.code == 2
+    outcome = run("stream", "create", "/", *asked, "--epsilon", "1").must_refuse()
     _one_message(outcome.err)
 
 
 def test_messages_are_one_line_that_no_terminal_obeys(log: Path) -> None:
-    outcome = run("release", log, *ASKED, "-o", "a\n\x1b[31mError: b\u202e.json", "--item", "\x1b[2J")
-    assert outcome.code == 2
+    outcome = run("release", log, *ASKED, "-o", "a\n\x1b[31mError: b\u202e.json", "--item", "\x1b[2J").must_refuse()
     assert outcome.err.isprintable() or outcome.err[:-1].isprintable()
     _one_message(outcome.err)
 
@@ -111,8 +110,7 @@ def test_messages_are_one_line_that_no_terminal_obeys(log: Path) -> None:
     ids=lambda arguments: " ".join(word[:20] for word in arguments[:9]),
 )
 def test_absurd_numbers_are_refused(log: Path, arguments: tuple[str, ...]) -> None:
-    outcome = run(*arguments)
-    assert outcome.code == 2, outcome
+    outcome = run(*arguments).must_refuse()
     _one_message(outcome.err)
     assert len(outcome.err) < 4000
     assert not Path("out.json").exists()
@@ -216,8 +214,7 @@ LARGE = ("--window", "any:100", "--unit", "item", "--rho", "1", "--steps", "4000
 
 
 def test_work_beyond_the_limit_is_refused_with_what_it_would_take() -> None:
-    outcome = run("plan", *LARGE, "--max-draws", "1000000")
-    assert outcome.code == 2
+    outcome = run("plan", *LARGE, "--max-draws", "1000000").must_refuse()
     for word in ("noise values", "1,000,000", "memory", "--max-draws"):
         assert word in outcome.err
 
@@ -235,12 +232,8 @@ def test_plans_tell_the_size_of_their_release_exactly() -> None:
     assert work["rows"] == 90
     assert work["noise_values"] == sum(allotment.measurement.design.rows for allotment in plan.allotments)
     with pytest.raises(dw.InputError, match="noise values"):
-        dw.Plan(
-            [dw.Rolling(7)],
-            timeline=dw.Timeline.of_steps(90),
-            unit=dw.EventLevel(),
-            budget=dw.PureDP(1.0),
-            max_draws=work["noise_values"] - 1,
+        plan_of(
+            dw.Rolling(7), steps=90, unit=dw.EventLevel(), budget=dw.PureDP(1.0), max_draws=work["noise_values"] - 1
         )
 
 
@@ -256,8 +249,7 @@ def test_bounded_any_windows_over_many_steps_take_little_memory() -> None:
 
 @pytest.mark.parametrize("length", [240, 254, 300])
 def test_names_too_long_for_a_file_are_refused_before_anything_is_spent(log: Path, length: int) -> None:
-    outcome = run("release", log, *ASKED, "-o", "x" * (length - 5) + ".json")
-    assert outcome.code == 2
+    outcome = run("release", log, *ASKED, "-o", "x" * (length - 5) + ".json").must_refuse()
     _one_message(outcome.err)
     assert sorted(path.name for path in log.parent.iterdir()) == ["log.csv"]
 
@@ -269,8 +261,7 @@ def test_a_ledger_whose_stored_release_is_no_bytes_is_damaged(log: Path) -> None
     with sqlite3.connect("ledger") as connection:
         connection.execute("UPDATE releases SET content = 'x'")
     connection.close()
-    outcome = run(*spend, "-o", "two.json")
-    assert outcome.code == 1
+    outcome = run(*spend, "-o", "two.json").must_fail()
     _one_message(outcome.err)
     assert not Path("two.json").exists()
 

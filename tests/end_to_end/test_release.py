@@ -86,23 +86,6 @@ def test_without_noise_every_number_is_the_count_distinct(
     assert max(abs(row["estimate"] - round(row["estimate"])) for row in rows) < 0.4
 
 
-@pytest.mark.usefixtures("seeded_noise")
-@exactly
-def test_noise_is_as_large_as_the_standard_errors_say(flights: Path, exact: Exact, tmp_path: Path) -> None:
-    out = tmp_path / "release.json"
-    windows = ("--window", "rolling:7", "--window", "any:9", "--window", "cumulative")
-    run("release", flights, *DATA, *ZONE, *windows, *EVENT, "-o", out).must_work()
-    rows = rows_of(out)
-    errors = np.array([row["estimate"] for row in rows]) - np.array(expected(exact, rows))
-    scaled = errors / np.array([row["std_error"] for row in rows])
-    inside = [row["lower"] <= row["estimate"] - error <= row["upper"] for row, error in zip(rows, errors, strict=True)]
-    for window in ("rolling:7", "any:9"):
-        of_window = np.array([row["window"] == window for row in rows])
-        # Hundreds of weakly dependent errors: the ratio has a standard error of about 0.06.
-        assert 0.6 < float(np.sqrt((scaled[of_window] ** 2).mean())) < 1.5
-        assert np.mean(np.array(inside)[of_window]) > 0.8
-
-
 @pytest.mark.slow
 def test_plan_and_release_agree_to_the_last_bit(flights: Path, tmp_path: Path) -> None:
     asked = ("--window", "rolling:28", "--window", "any:20", "--at-least", "1", "--exactly", "2", *EVENT)
@@ -163,58 +146,6 @@ def test_raw_releases_have_no_consistent_numbers(flights: Path, tmp_path: Path) 
     out = tmp_path / "release.parquet"
     run("release", flights, *DATA, *ZONE, "--window", "rolling:28", *EVENT, "--raw", "-o", out).must_work()
     assert pyarrow.parquet.read_table(out)["consistent"].null_count == 365
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
-def test_every_file_kind_loads_as_it_was(flights: Path, tmp_path: Path, ending: str) -> None:
-    plan = dw.Plan(
-        [dw.Rolling(7).at_least(1, 3), dw.Cumulative()],
-        timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
-        unit=dw.EventLevel(),
-        budget=dw.ApproxDP(1.0, 1e-6),
-    )
-    release = plan.run(flights, item="tailnum", time="time")
-    path = tmp_path / f"release.{ending}"
-    release.save(path)
-    loaded = dw.Release.load(path)
-    assert loaded.to_arrow().equals(release.to_arrow())
-    assert loaded.metadata == release.metadata
-    assert sorted(found.name for found in tmp_path.iterdir()) == sorted(
-        [path.name, *([path.name + ".meta.json"] if ending == "csv" else [])]
-    )
-
-
-@pytest.mark.slow
-def test_a_released_window_can_be_asked_for_by_its_dates(flights: Path) -> None:
-    plan = dw.Plan(
-        [dw.AnyWindow(60).at_least(1), dw.Rolling(28).exactly(2)],
-        timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
-        unit=dw.EventLevel(),
-        budget=dw.PureDP(1e9),
-    )
-    release = plan.run(flights, item="tailnum", time="time")
-    found = release.count("2013-02-01", "2013-03-15")
-    exact = plain_counts(DAILY.format(path=flights), [(32, 73)], [1])
-    assert round(found.estimate) == exact[32, 73, 1]
-    assert (found.window, found.measure, found.k) == ("any:60", "at_least", 1)
-    assert release.count("2013-02-01", "2013-03-01", exactly=2).window == "rolling:28"
-    with pytest.raises(dw.InputError, match="was not released"):
-        release.count("2013-02-01", "2013-06-15")
-    with pytest.raises(dw.InputError, match="boundary"):
-        release.count("2013-02-01T12:00", "2013-03-15")
-
-
-def test_two_releases_of_one_plan_draw_their_own_noise(flights: Path) -> None:
-    plan = dw.Plan(
-        [dw.Cumulative()],
-        timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
-        unit=dw.ItemLevel(),
-        budget=dw.ZCDP(0.5),
-    )
-    first, second = (plan.run(flights, item="tailnum", time="time") for _ in range(2))
-    assert first.metadata["release_id"] != second.metadata["release_id"]
-    assert first.to_arrow()["estimate"].to_pylist() != second.to_arrow()["estimate"].to_pylist()
 
 
 def test_an_empty_log_is_released_as_noise(tmp_path: Path) -> None:

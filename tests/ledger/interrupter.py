@@ -20,7 +20,7 @@ _SYNC, _QUERY, _READY = b"S", b"Q", b"Z"
 
 @dataclass
 class Line:
-    """Where to connect in place of the server; how much was asked there, and whether it was cut."""
+    """Where to connect in place of the server; what was asked and answered there, and whether it was cut."""
 
     port: int
     server_port: int
@@ -28,6 +28,7 @@ class Line:
     moment: str = "before"
     do: Callable[[], object] = lambda: None
     asked: int = 0
+    answers: bytearray = field(default_factory=bytearray)
     done: bool = False
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
@@ -78,6 +79,7 @@ def _serve(client: socket.socket, line: Line) -> None:
                 if line.cut(number, "asked"):
                     return
                 answer = _messages(server, {_READY})
+                line.answers += answer
                 if line.cut(number, "answered"):
                     return
                 client.sendall(answer)

@@ -409,6 +409,7 @@ def test_no_damaged_byte_goes_unnoticed_where_it_matters(path: Path) -> None:
 
 
 def test_an_edited_record_is_noticed(path: Path) -> None:
+    """Other values, of the same type or another; text that is none; and what tells that it is a ledger."""
     _used(path)
     whole = path.read_bytes()
     edits = [
@@ -423,6 +424,10 @@ def test_an_edited_record_is_noticed(path: Path) -> None:
         "UPDATE releases SET release_id = 'another'",
         "UPDATE releases SET number = 2",
         "UPDATE releases SET content = x'00'",
+        "UPDATE entries SET seal = CAST(seal AS BLOB)",
+        "UPDATE entries SET number = 9e999 WHERE number = 1",
+        *(f"UPDATE datasets SET {name} = CAST(x'ff' AS TEXT)" for name in ("facts", "last_seal", "seal")),
+        *(f"PRAGMA {mark}" for mark in ("application_id = 7", "user_version = 0", "user_version = -1")),
     ]
     for statement in edits:
         path.write_bytes(whole)

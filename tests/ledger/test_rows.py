@@ -41,19 +41,6 @@ def test_a_book_lists_the_stored_release_or_the_step_of_each_entry(path: Path) -
     assert [one.get("release_id", one.get("last_step")) for one in shown] == [None, "a-release", 3]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["UPDATE entries SET seal = CAST(seal AS BLOB)", "UPDATE entries SET number = 9e999"],
-    ids=["seal", "number"],
-)
-def test_a_value_of_another_type_is_damage(path: Path, statement: str) -> None:
-    ledger = make(path)
-    ledger.spend(request(PureDP(0.1)))
-    edit(path, statement)
-    with pytest.raises(EngineError, match="is damaged: a record does not carry its seal"):
-        ledger.book()
-
-
 def test_a_name_that_is_no_text_is_damage_and_no_missing_dataset(path: Path) -> None:
     make(path, dataset="flights")
     edit(path, "UPDATE datasets SET name = CAST(name AS BLOB)")

@@ -10,7 +10,7 @@ import pytest
 from dpwindows.ask.privacy import PureDP
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
-from tests.ledger.requests import edit, make, request
+from tests.ledger.requests import make, request
 
 
 @pytest.fixture
@@ -36,21 +36,6 @@ def test_nothing_is_done_by_what_a_ledger_says_that_others_may_write(ledger: Led
         ACTS[act](ledger)
     Path(ledger.path).chmod(0o600)
     ACTS[act](ledger)
-
-
-@pytest.mark.parametrize("column", ["facts", "last_seal", "seal"])
-def test_text_that_is_none_is_damage(ledger: Ledger, column: str) -> None:
-    edit(Path(ledger.path), f"UPDATE datasets SET {column} = CAST(x'ff' AS TEXT)")
-    with pytest.raises(EngineError, match="is damaged"):
-        ledger.book()
-
-
-@pytest.mark.parametrize("mark", ["application_id = 7", "user_version = 0", "user_version = -1"])
-def test_a_ledger_with_another_mark_or_version_is_damaged(ledger: Ledger, mark: str) -> None:
-    """Its tables are those of a ledger, so that it was one."""
-    edit(Path(ledger.path), f"PRAGMA {mark}")
-    with pytest.raises(EngineError, match="is damaged"):
-        ledger.book()
 
 
 def test_a_schema_that_is_no_text_is_damage(ledger: Ledger) -> None:

@@ -20,6 +20,7 @@ from dpwindows.kernel.families.series import FromTotals
 from dpwindows.plan.plan import Plan
 from dpwindows.release.release import Release
 from tests.brute_force import any_window, first_occurrences, occurrences
+from tests.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -187,9 +188,10 @@ def test_groups_hold_their_own_occurrences() -> None:
 
 @pytest.mark.parametrize(("unit", "most"), [(dw.EventLevel(), None), (dw.ItemLevel(), 2), (dw.ItemAddRemove(), 2)])
 def test_the_audit_knows_occurrences(unit: dw.Unit, most: int | None) -> None:
-    plan = dw.Plan(
-        [dw.Rolling(2).occurrences(), dw.AnyWindow().at_least(1).occurrences()],
-        timeline=dw.Timeline.of_steps(4),
+    plan = plan_of(
+        dw.Rolling(2).occurrences(),
+        dw.AnyWindow().at_least(1).occurrences(),
+        steps=4,
         unit=unit,
         budget=dw.PureDP(1.0),
         max_occurrences=most,

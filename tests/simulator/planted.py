@@ -23,22 +23,41 @@ from dpwindows.stream.records import ClosedStep, Creation, Position
 from dpwindows.stream.store import StateFile
 from tests.simulator import shim
 
+PLANTED: dict[str, Callable[[], None]] = {}
+# For each bug a schedule that finds it, and what is then said: family, seed, a part of the violation.
+FOUND_BY: dict[str, tuple[str, int, str]] = {}
 
+
+def found_by(family: str, seed: int, said: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Enter a bug, named as its function is, with the schedule that finds it and what is then said."""
+
+    def entered(plant: Callable[[], None]) -> Callable[[], None]:
+        name = plant.__name__.removeprefix("_").replace("_", "-")
+        PLANTED[name], FOUND_BY[name] = plant, (family, seed, said)
+        return plant
+
+    return entered
+
+
+@found_by("stream", 1, "after everything works again")
 def _unsynced_state() -> None:
     """Neither the state nor its journal nor its items are synced, by us or by the database."""
     shim.leave_out_syncs("/disk/state")
 
 
+@found_by("commit", 47, "after everything works again")
 def _lazy_state() -> None:
     """The folder is not told that a journal is gone, which may come back and undo a step."""
     _replace(store, "DURABLE", "PRAGMA synchronous = FULL")
 
 
+@found_by("commit", 21, "after everything works again")
 def _unsettled_state() -> None:
     """What another process committed is relied upon before it is on disk."""
     _replace(StateFile, "settle", lambda self: None)
 
 
+@found_by("backup", 27, "two noises")
 def _unsettled_mark() -> None:
     """A mark that another process wrote is relied upon before its name is on disk."""
     clear = Gate.clear
@@ -51,21 +70,25 @@ def _unsettled_mark() -> None:
     _replace(Gate, "clear", rely_and_clear)
 
 
+@found_by("release", 201, "that is not in the ledger")
 def _unsettled_ledger() -> None:
     """What another process recorded is relied upon before it is on disk."""
     _replace(ledger_store, "_settle", lambda path: None)
 
 
+@found_by("stream", 1, "after everything works again")
 def _unsynced_part() -> None:
     """A part gets its place in the manifest before its content is on disk."""
     _replace(parts, "sync_file", lambda path: None)
 
 
+@found_by("stream", 1, "after everything works again")
 def _unsynced_name_of_part() -> None:
     """A part gets its place in the manifest before its name is on disk."""
     _replace(parts, "sync_folder", lambda path: None)
 
 
+@found_by("commit", 1, "after everything works again")
 def _manifest_before_part() -> None:
     """A manifest is committed, and the parts it names are written to disk afterwards."""
     settle, close = LocalFolder.settle, records.close
@@ -76,6 +99,7 @@ def _manifest_before_part() -> None:
     _replace(LocalFolder, "settle", settle_later)
 
 
+@found_by("commit", 2, "after everything works again")
 def _dropped_before_commit() -> None:
     """Parts that were compacted are removed while the manifest on disk still names them."""
     settle, close = LocalFolder.settle, records.close
@@ -88,6 +112,7 @@ def _dropped_before_commit() -> None:
     _replace(LocalFolder, "settle", settle_only)
 
 
+@found_by("release", 4, "was written, and is gone")
 def _unsynced_folder() -> None:
     """The names of files are not made durable."""
 
@@ -98,11 +123,13 @@ def _unsynced_folder() -> None:
         _replace(module, "sync_folder", nothing)
 
 
+@found_by("release", 5, "is not whole")
 def _unsynced_output() -> None:
     """A file gets its name before its content is on disk."""
     _replace(durable, "sync_file", lambda path: None)
 
 
+@found_by("stream", 1, "a step that the ledger does not know of")
 def _published_before_commit() -> None:
     """A step's rows leave in its transaction, which is committed when the stream is closed."""
     close = StateFile.close
@@ -117,6 +144,7 @@ def _published_before_commit() -> None:
     _replace(StateFile, "close", commit_and_close)
 
 
+@found_by("commit", 1, "after everything works again")
 def _ledger_before_state() -> None:
     """The ledger records a position before the step is committed."""
     begin, close = Gate.__init__, records.close
@@ -134,6 +162,7 @@ def _ledger_before_state() -> None:
     _replace(records, "close", record_and_close)
 
 
+@found_by("others", 2, "in place of")
 def _forgotten_part() -> None:
     """A step does not read the newest part, so that items in it are taken for new."""
     write = Recencies.write
@@ -144,6 +173,7 @@ def _forgotten_part() -> None:
     _replace(Recencies, "write", write_and_forget)
 
 
+@found_by("commit", 1, "after everything works again")
 def _forgotten_position() -> None:
     """The position is put behind a step in a transaction of its own."""
     close = records.close
@@ -157,16 +187,19 @@ def _forgotten_position() -> None:
     _replace(records, "close", close_and_move)
 
 
+@found_by("copies", 1, "a step that the ledger does not know of")
 def _unrecorded_position() -> None:
     """The ledger is not told how far a stream is."""
     _replace(Gate, "record", lambda self, position: None)
 
 
+@found_by("backup", 6, "two noises")
 def _no_mark() -> None:
     """Nothing beside the state says how far it was published."""
     _replace(publishing, "write_mark", lambda path, mark: None)
 
 
+@found_by("losses", 76, "after everything works again")
 def _late_copy() -> None:
     """The copy is made when the ledger has the step on record and the mark says that it may leave."""
     clear, copy = Gate.clear, Gate._copy
@@ -179,11 +212,13 @@ def _late_copy() -> None:
     _replace(Gate, "clear", clear_and_copy)
 
 
+@found_by("losses", 1, "after everything works again")
 def _unsynced_copy() -> None:
     """The copy is relied upon before it is on disk."""
     shim.leave_out_syncs("/disk/safe")
 
 
+@found_by("losses", 74, "after everything works again")
 def _copy_before_its_parts() -> None:
     """The copy of a state gets its name before the items that it needs are beside it."""
     write = copying._write_parts
@@ -198,6 +233,7 @@ def _copy_before_its_parts() -> None:
     _replace(copying, "_write_parts", write_state_first)
 
 
+@found_by("copies", 13, "two noises")
 def _ungated_show() -> None:
     """Stored rows leave whatever the mark and the ledger say."""
 
@@ -210,6 +246,7 @@ def _ungated_show() -> None:
     _replace(Gate, "clear", never_refuse)
 
 
+@found_by("release", 2, "that is not in the ledger")
 def _unstored_release() -> None:
     """A release is handed out that the ledger does not keep."""
 
@@ -219,6 +256,7 @@ def _unstored_release() -> None:
     _replace(Ledger, "store", store)
 
 
+@found_by("release", 3, "the ledger cannot be read any more")
 def _lazy_ledger() -> None:
     """The ledger's transactions are not synced."""
     _replace(ledger_store, "DURABLE", "PRAGMA synchronous = OFF")
@@ -228,56 +266,3 @@ def _replace(place: Any, name: str, value: Any) -> None:
     if not hasattr(place, name):
         raise AttributeError(f"a planted bug does not fit its source any more: {place} has no {name}")
     setattr(place, name, value)
-
-
-PLANTED: dict[str, Callable[[], None]] = {
-    "unsynced-state": _unsynced_state,
-    "lazy-state": _lazy_state,
-    "unsettled-state": _unsettled_state,
-    "unsettled-mark": _unsettled_mark,
-    "unsettled-ledger": _unsettled_ledger,
-    "unsynced-part": _unsynced_part,
-    "unsynced-name-of-part": _unsynced_name_of_part,
-    "manifest-before-part": _manifest_before_part,
-    "dropped-before-commit": _dropped_before_commit,
-    "unsynced-folder": _unsynced_folder,
-    "unsynced-output": _unsynced_output,
-    "published-before-commit": _published_before_commit,
-    "ledger-before-state": _ledger_before_state,
-    "forgotten-part": _forgotten_part,
-    "forgotten-position": _forgotten_position,
-    "unrecorded-position": _unrecorded_position,
-    "no-mark": _no_mark,
-    "late-copy": _late_copy,
-    "unsynced-copy": _unsynced_copy,
-    "copy-before-its-parts": _copy_before_its_parts,
-    "ungated-show": _ungated_show,
-    "unstored-release": _unstored_release,
-    "lazy-ledger": _lazy_ledger,
-}
-# For each bug a schedule that finds it, and what is then said: family, seed, a part of the violation.
-FOUND_BY: dict[str, tuple[str, int, str]] = {
-    "unsynced-state": ("stream", 1, "after everything works again"),
-    "lazy-state": ("commit", 47, "after everything works again"),
-    "unsettled-state": ("commit", 21, "after everything works again"),
-    "unsettled-mark": ("backup", 27, "two noises"),
-    "unsettled-ledger": ("release", 201, "that is not in the ledger"),
-    "unsynced-part": ("stream", 1, "after everything works again"),
-    "unsynced-name-of-part": ("stream", 1, "after everything works again"),
-    "manifest-before-part": ("commit", 1, "after everything works again"),
-    "dropped-before-commit": ("commit", 2, "after everything works again"),
-    "unsynced-folder": ("release", 4, "was written, and is gone"),
-    "unsynced-output": ("release", 5, "is not whole"),
-    "published-before-commit": ("stream", 1, "a step that the ledger does not know of"),
-    "ledger-before-state": ("commit", 1, "after everything works again"),
-    "forgotten-part": ("others", 2, "in place of"),
-    "forgotten-position": ("commit", 1, "after everything works again"),
-    "unrecorded-position": ("copies", 1, "a step that the ledger does not know of"),
-    "no-mark": ("backup", 6, "two noises"),
-    "late-copy": ("losses", 76, "after everything works again"),
-    "unsynced-copy": ("losses", 1, "after everything works again"),
-    "copy-before-its-parts": ("losses", 74, "after everything works again"),
-    "ungated-show": ("copies", 13, "two noises"),
-    "unstored-release": ("release", 2, "that is not in the ledger"),
-    "lazy-ledger": ("release", 3, "the ledger cannot be read any more"),
-}

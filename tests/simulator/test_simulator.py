@@ -43,6 +43,12 @@ def test_no_schedule_is_violated_and_a_seed_repeats_itself() -> None:
         assert operations > 0
 
 
+@pytest.mark.slow
+def test_nor_are_the_schedules_after_them() -> None:
+    status, said = simulate("--schedules", "9", "--seed", "403", "--workers", "1")
+    assert status == 0, said
+
+
 _COUNT_SYNCS = """
 from tests.simulator.driver import Simulator
 from tests.simulator.schedule import Process, Run, Schedule

@@ -20,7 +20,7 @@ from typing import Any
 import dpwindows as dw
 from dpwindows.stream.spark_parts import SparkFolder
 from dpwindows.stream.stream import Stream
-from tests.count.engines.servers import IN_A_HURRY, JAVA
+from tests.count.engines import servers
 
 
 def tell(what: str) -> None:
@@ -41,8 +41,6 @@ def watch(folder: Path) -> None:
 
 def main() -> None:
     """Close the step."""
-    from pyspark.sql import SparkSession
-
     master, state, events, through = sys.argv[1:]
     keep = SparkFolder.keep
 
@@ -55,23 +53,8 @@ def main() -> None:
         return part
 
     SparkFolder.keep = keep_and_tell  # type: ignore[method-assign]
-    options = {
-        **IN_A_HURRY,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": JAVA,
-        "spark.driver.host": "127.0.0.1",
-        "spark.executor.extraJavaOptions": JAVA,
-        "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.executor.memory": "512m",
-        "spark.driver.memory": "512m",
-    }
-    builder = SparkSession.builder.master(master)
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    builder.getOrCreate()
-    with Stream.open(state, settings=dw.EngineSettings(progress=False)) as stream:
+    executor = {"spark.executor.extraJavaOptions": servers.JAVA, "spark.executor.memory": "512m"}
+    with servers.spark(master, executor), Stream.open(state, settings=dw.EngineSettings(progress=False)) as stream:
         stream.advance(events, int(through))
         tell("closed")
 

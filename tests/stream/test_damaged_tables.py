@@ -43,22 +43,24 @@ def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def edited(made: Path, path: Path, *edits: str) -> Path:
+def edited(made: Path, path: Path, edit: str) -> Path:
     """A copy of a state with its tables changed."""
     copied(made, path, mark=False)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for edit in edits:
-            connection.execute(edit)
+        connection.executescript(edit)
     return path
 
 
 def changes() -> Iterator[str]:
-    """Tables with a column renamed, with one more or one less, and none at all."""
+    """A table with a column renamed, with one more or one less, or none; what stands in for one, or beside it."""
     for table, column in LAST_COLUMNS.items():
         yield f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other'
         yield f"ALTER TABLE {table} ADD COLUMN other INTEGER"
         yield f'ALTER TABLE {table} DROP COLUMN "{column}"'
         yield f"DROP TABLE {table}"
+    yield "ALTER TABLE steps RENAME TO kept; CREATE VIEW steps AS SELECT * FROM kept"
+    # It could change what is written after it was sealed.
+    yield "CREATE TRIGGER late AFTER INSERT ON steps BEGIN DELETE FROM released; END"
 
 
 def open_and_show(path: Path) -> None:
@@ -73,34 +75,18 @@ def test_a_changed_table_is_refused_before_it_is_read(made: Path, tmp_path: Path
     with pytest.raises(dw.EngineError, match="is damaged: its tables are not as they were made"):
         open_and_show(path)
     assert path.read_bytes() == content
-    outcome = run("stream", "show", path)
-    assert outcome.code == 1
-    assert outcome.err.count("Error: ") == 1
-
-
-def test_a_view_in_place_of_a_table_is_refused(made: Path, tmp_path: Path) -> None:
-    edits = ("ALTER TABLE steps RENAME TO kept", "CREATE VIEW steps AS SELECT * FROM kept")
-    with pytest.raises(dw.EngineError, match="is damaged: its tables are not as they were made"):
-        open_and_show(edited(made, tmp_path / "state", *edits))
-
-
-def test_a_trigger_beside_the_tables_is_refused(made: Path, tmp_path: Path) -> None:
-    """It could change what is written after it was sealed."""
-    edit = "CREATE TRIGGER late AFTER INSERT ON steps BEGIN DELETE FROM released; END"
-    with pytest.raises(dw.EngineError, match="is damaged: its tables are not as they were made"):
-        open_and_show(edited(made, tmp_path / "state", edit))
+    run("stream", "show", path).must_fail()
 
 
 @pytest.mark.parametrize("edit", [
     "UPDATE position SET parts = 7",
     "UPDATE position SET working = x'00'",
-    "UPDATE position SET working = 'text'",
     "UPDATE steps SET token = 'other'",
-    "UPDATE creation SET facts = '{}'",
+    "UPDATE steps SET ends = ends + 1",
+    "UPDATE steps SET ends = 9223372036854775807",
+    "UPDATE steps SET ends = -9223372036854775808",
     "UPDATE creation SET facts = replace(facts, '0.95', '0.94')",
     "UPDATE released SET rows = 7",
-    "UPDATE released SET rows = 'many'",
-    "UPDATE released SET rows = CAST(rows || x'00' AS BLOB)",
 ])  # fmt: skip
 def test_a_changed_value_is_noticed(made: Path, tmp_path: Path, edit: str) -> None:
     """Of each table; `test_records` has every column."""
@@ -134,16 +120,6 @@ def test_an_item_seen_in_a_step_to_come_is_noticed(
         assert stream.closed_steps == 1
 
 
-@pytest.mark.parametrize("edit", [
-    "UPDATE steps SET ends = ends + 1",
-    "UPDATE steps SET ends = 9223372036854775807",
-    "UPDATE steps SET ends = -9223372036854775808",
-])  # fmt: skip
-def test_a_step_that_ended_at_no_such_time_is_noticed(made: Path, tmp_path: Path, edit: str) -> None:
-    with pytest.raises(dw.EngineError, match="does not agree with its checksums"):
-        open_and_show(edited(made, tmp_path / "state", edit))
-
-
 @pytest.mark.parametrize("moved", ["ends + 3600000000", "ends - 3 * 86400000000", "9223372036854775807"])
 def test_days_may_end_as_the_rules_of_the_zone_then_were_and_no_other_time(tmp_path: Path, moved: str) -> None:
     """What was released names the times that were right then; rules of zones that change move them by hours."""
@@ -155,9 +131,9 @@ def test_days_may_end_as_the_rules_of_the_zone_then_were_and_no_other_time(tmp_p
     with closing(sqlite3.connect(other, isolation_level=None)) as connection:
         *values, _ = connection.execute("SELECT * FROM steps WHERE step = 1").fetchone()
         connection.execute("UPDATE steps SET digest = ? WHERE step = 1", [digest(*values)])
-    advanced = run("stream", "advance", other, "--through", "2013-01-02")
-    assert advanced.code == 2, "whose rules they were is not known"
-    assert "install the rules (tzdata) it was closed with" in " ".join(advanced.err.split())
+    run("stream", "advance", other, "--through", "2013-01-02").must_refuse(
+        "install the rules (tzdata) it was closed with"
+    )
     outcome = run("stream", "show", other)
     assert outcome.code == (0 if "3600" in moved else 1), outcome.err
     assert ("is damaged" in outcome.err.replace("\n", " ")) == (outcome.code == 1)

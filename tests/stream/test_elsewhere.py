@@ -62,6 +62,11 @@ def both(folder: Path, plan: dw.StreamPlan, at: Elsewhere) -> Iterator[tuple[Str
         yield here, there
 
 
+def closed_alike(here: Stream, there: Stream, events: list[Event], through: int, at: Elsewhere) -> None:
+    closed(here, events, through, None)
+    closed(there, events, through, at)
+
+
 @contextmanager
 def begun(folder: Path, at: Elsewhere) -> Iterator[Stream]:
     """A stream with its items there and one step closed."""
@@ -211,11 +216,9 @@ def test_files_that_come_after_a_folder_was_checked_are_not_read(
         return files
 
     with both(tmp_path, plan_of(*PLAN), at) as (here, there):
-        for stream, place in ((here, None), (there, at)):
-            closed(stream, FIRST, STEP, place)
+        closed_alike(here, there, FIRST, STEP, at)
         monkeypatch.setattr(SparkFolder, "_written", write_and_double)
-        for stream, place in ((here, None), (there, at)):
-            closed(stream, SECOND, 2 * STEP, place)
+        closed_alike(here, there, SECOND, 2 * STEP, at)
         assert exact_and_fingerprints(here) == exact_and_fingerprints(there)
         with pytest.raises(DamagedError, match="not those that were written"):
             closed(there, THIRD, 3 * STEP, at)
@@ -244,12 +247,10 @@ def test_a_late_writer_is_never_read_and_is_removed_once_its_step_is_closed(at: 
         return written.replace(token, "f" * len(token)).replace("step=1", f"step={step}").replace("_1_", f"_{step}_")
 
     with both(tmp_path, plan_of(*PLAN), at) as (here, there):
-        for stream, place in ((here, None), (there, at)):
-            closed(stream, FIRST, STEP, place)
+        closed_alike(here, there, FIRST, STEP, at)
         for step in (1, 2, 9):
             at.copy(at.name_of(there.parts[0]), late(step))
-        for stream, place in ((here, None), (there, at)):
-            closed(stream, SECOND, 2 * STEP, place)
+        closed_alike(here, there, SECOND, 2 * STEP, at)
         assert exact_and_fingerprints(here) == exact_and_fingerprints(there)
         # The attempt of a step to come may be under way.
         assert sorted(at.names()) == sorted([late(9), *map(at.name_of, there.parts)])
@@ -268,8 +269,7 @@ def test_events_that_arrive_while_a_step_reads_are_late(
         return handed
 
     with both(tmp_path, plan_of(*PLAN), at) as (here, there):
-        for stream, place in ((here, None), (there, at)):
-            closed(stream, FIRST, STEP, place)
+        closed_alike(here, there, FIRST, STEP, at)
         with monkeypatch.context() as patch:
             patch.setattr(kind, "hand_over", hand_over_and_grow)
             closed(there, SECOND, 2 * STEP, at)

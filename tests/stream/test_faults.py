@@ -292,9 +292,7 @@ def test_of_two_processes_one_wins_and_the_other_says_so(tmp_path: Path, monkeyp
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         for arguments in (("advance", path, "--empty", "--through", "20"), ("show", path)):
-            outcome = run("stream", *arguments)
-            assert outcome.code == 1
-            assert "in use by another process" in outcome.err
+            run("stream", *arguments).must_fail("in use by another process")
         holder.communicate("\n")
     require_whole(path, first, monkeypatch)
 

@@ -99,6 +99,19 @@ def between(rows: list[Row], low: int, high: int) -> list[Row]:
     return [row for row in rows if low <= row[1] < high]
 
 
+def spied(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[StepAnswers]]:
+    """The exact answers that mechanisms are given from now on, by step: those of each group."""
+    seen: dict[int, list[StepAnswers]] = {}
+    measured = Mechanism.release_step
+
+    def release_step(self: Mechanism, answers: list[StepAnswers], memory: Any) -> Any:
+        seen[answers[0].step] = answers
+        return measured(self, answers, memory)
+
+    monkeypatch.setattr(Mechanism, "release_step", release_step)
+    return seen
+
+
 # --- The same integers ------------------------------------------------------------------------------------------------
 
 
@@ -108,14 +121,7 @@ def between(rows: list[Row], low: int, high: int) -> list[Row]:
 def test_a_stream_counts_every_group_as_the_definition_does(
     seed: int, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, seen = random_rows(seed), dict[int, list[StepAnswers]]()
-    measured = Mechanism.release_step
-
-    def spied(self: Mechanism, answers: Any, memory: Any) -> Any:
-        seen[answers[0].step] = answers
-        return measured(self, answers, memory)
-
-    monkeypatch.setattr(Mechanism, "release_step", spied)
+    rows, seen = random_rows(seed), spied(monkeypatch)
     assert LISTED is not None
     # A CSV file holds text, which a list of text names.
     plan = plan_of_stores("2", "1") if source == "csv" else plan_of_stores(2, 1)
@@ -154,14 +160,7 @@ def test_an_item_stays_in_the_group_that_it_was_first_in(
     seed: int, late: Any, queries: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that no window asks for any more, and one whose earlier events come late, or in the same step."""
-    rows, seen = random_rows(seed, rows=60), dict[int, list[StepAnswers]]()
-    measured = Mechanism.release_step
-
-    def spied(self: Mechanism, answers: Any, memory: Any) -> Any:
-        seen[answers[0].step] = answers
-        return measured(self, answers, memory)
-
-    monkeypatch.setattr(Mechanism, "release_step", spied)
+    rows, seen = random_rows(seed, rows=60), spied(monkeypatch)
     groups = grouping(BY, totals=0.4, group_of="item")
     assert groups is not None
     plan = dw.StreamPlan(queries, unit=ItemLevel(), budget=ZCDP(0.5), by=BY, totals=0.4, horizon=STEPS, group_of="item")
@@ -342,20 +341,13 @@ def test_an_event_that_changed_its_group_is_no_repetition(tmp_path: Path) -> Non
 
 
 def test_late_events_are_moved_in_their_own_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[StepAnswers]] = []
-    measured = Mechanism.release_step
-
-    def spied(self: Mechanism, answers: Any, memory: Any) -> Any:
-        seen.append(answers)
-        return measured(self, answers, memory)
-
-    monkeypatch.setattr(Mechanism, "release_step", spied)
+    seen = spied(monkeypatch)
     with new(tmp_path / "state", plan_of()) as stream:
         stream.advance(empty=True, through=STEP)
         stream.advance(table_of([("u", 3, 2, ("fr", 2))]), through=2 * STEP, late="move")
-    held = {key: answers.total[1] for key, answers in zip(KEYS, seen[-1], strict=True)}
+    held = {key: answers.total[1] for key, answers in zip(KEYS, seen[2], strict=True)}
     assert {key for key, total in held.items() if total} == {("fr", 2), ("fr", None), (None, 2), (None, None)}
-    assert all(answers.recent[2][0] == 1 for key, answers in zip(KEYS, seen[-1], strict=True) if held[key])
+    assert all(answers.recent[2][0] == 1 for key, answers in zip(KEYS, seen[2], strict=True) if held[key])
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------

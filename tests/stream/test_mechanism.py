@@ -23,7 +23,12 @@ from dpwindows.plan.allotment import served_by
 from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.reading.reader import steps_of
+<<<<<<< HEAD
 from dpwindows.stream.mechanism import Mechanism
+=======
+from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from tests.plans import plan_of
+>>>>>>> testsb
 from tests.stream.streams import mechanism_of, said_of
 
 APPROX = dw.ApproxDP(1.0, 1e-6)
@@ -173,9 +178,7 @@ def test_the_same_step_released_twice_has_other_noise() -> None:
 
 def test_a_stream_measures_what_a_batch_release_does() -> None:
     """Rolling counts use the same filter in both: the same integers, and the same estimates from the same noise."""
-    batch = dw.Plan(
-        dw.Rolling(7), timeline=dw.Timeline.of_steps(40), unit=EVENT, budget=APPROX, strategy="optimal-filter"
-    )
+    batch = plan_of(dw.Rolling(7), steps=40, unit=EVENT, budget=APPROX, strategy="optimal-filter")
     stream = StreamPlan(dw.Rolling(7), unit=EVENT, budget=APPROX, strategy="optimal-filter")
     released = batch.allotments[0].measurement.design
     design = stream.designs[0]

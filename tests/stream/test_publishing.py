@@ -427,9 +427,7 @@ def test_a_state_that_was_rolled_back_where_it_lies_is_refused(tmp_path: Path) -
         with pytest.raises(dw.EngineError, match="lost steps that were published, up to step 2 where it is at step 1"):
             Stream.open(path, read_only=read_only)
     for arguments in (("advance", path, "--empty", "--through", str(2 * STEP)), ("show", path)):
-        outcome = run("stream", *arguments)
-        assert outcome.code == 1
-        assert "lost steps" in outcome.err
+        run("stream", *arguments).must_fail("lost steps")
     copied(newest, path, mark=False)
     with Stream.open(path) as stream:
         assert stream.closed_steps == 2

@@ -5,7 +5,8 @@ it holds, each with a number of its own; what is on record (in the ledger, or wi
 line too. A file may go on if and only if the line on record is the beginning of its own, and then the record follows.
 Whatever the file was copied from, restored from or robbed of, everything else follows from that one rule.
 
-What is released is compared with the counts by `test_stream_property`; here only who may release it matters.
+The model knows nothing of recencies, fingerprints, transactions or noise. Beside its line a file has what was counted
+in which step, and by which calls: the exact answers given to the mechanism are those of brute force over that.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import contextlib
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -28,16 +31,22 @@ import dpwindows as dw
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
+from dpwindows.stream import recencies
+from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.ledger.requests import request
 from tests.search import examples
-from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, table_of
+from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, require_exact, same, spied, table_of
 
-WINDOWS = ("rolling:2", "cumulative")
+PLANS = (("rolling:2", "any:3", "cumulative"), ("rolling:3",))
 TOTAL, SPENT_BY_STREAM = Fraction(2), Fraction(1)
 MOST_FILES = 3
-one_step = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3)), max_size=3, unique_by=lambda event: event[0])
+
+Step = dict[str, int]
+one_step = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), max_size=4)
+some_steps = st.lists(one_step, min_size=1, max_size=3)
+late_events = st.lists(st.tuples(st.sampled_from("abcxyz"), st.integers(0, 50), st.integers(1, 3)), max_size=2)
 pick = st.integers(0, 99)
 
 
@@ -46,21 +55,47 @@ class Crash(BaseException):
 
 
 @dataclass(frozen=True)
-class Made:
-    """One finished call: its first step, the events it was given, and its policy for late ones."""
+class Call:
+    """What a call is given: its steps, by the time of their events, and late events with the policy for these."""
 
     first: int
-    events: tuple[Event, ...]
-    late: Any
+    steps: tuple[Step, ...]
+    late: tuple[Event, ...]
+    policy: Any
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.steps) - 1
+
+    @property
+    def moved(self) -> tuple[Event, ...]:
+        return self.late if self.policy == "move" else ()
+
+    def events(self, first: int, last: int) -> list[Event]:
+        """Those of some of its steps."""
+        return [
+            (item, step, count)
+            for step in range(first, last + 1)
+            for item, count in self.steps[step - self.first].items()
+        ]
+
+    def table(self, *more: Event) -> pa.Table:
+        return table_of([*self.events(self.first, self.last), *self.late, *more])
 
 
 @dataclass
 class File:
-    """A state file: the draws it holds, one a step, and the calls that closed them, by their last steps."""
+    """A state file: the draws it holds, one a step; the calls that closed them, by their last steps; and what counts.
+
+    `pending` is as much of a call as was done when it was interrupted.
+    """
 
     path: Path
     line: list[int] = field(default_factory=list)
-    calls: dict[int, Made] = field(default_factory=dict)
+    calls: dict[int, Call] = field(default_factory=dict)
+    own: dict[int, Step] = field(default_factory=dict)
+    counted: list[Event] = field(default_factory=list)
+    pending: Call | None = None
     stream: Stream | None = None
     refused: bool = False
 
@@ -69,38 +104,55 @@ class File:
         assert self.stream is not None
         return self.stream
 
+    def at(self, path: Path) -> File:
+        """The same elsewhere, closed."""
+        return File(path, [*self.line], dict(self.calls), dict(self.own), [*self.counted], self.pending)
 
-@dataclass(frozen=True)
-class Backup:
-    """The bytes of a closed state, and what it held."""
+    def next_call(self, fresh: list[Step], late: list[tuple[str, int, int]], policy: Any) -> Call:
+        """A call for some steps more: an interrupted one goes on with the events that it had."""
+        if self.pending:
+            before = self.pending
+            return replace(before, steps=(*before.steps, *fresh), policy="move" if before.late else policy)
+        first = len(self.line) + 1
+        tardy = [(item, 1 + at % (first - 1), count) for item, at, count in late] if first > 1 else []
+        return Call(first, tuple(fresh), tuple(tardy), policy)
 
-    of: Path
-    kept: Path
-    line: tuple[int, ...]
-    calls: dict[int, Made]
+    def repeats(self, late: tuple[Event, ...]) -> bool:
+        """Whether late events repeat each step they lie in exactly."""
+        given: dict[int, Counter[str]] = {}
+        for item, step, count in late:
+            given.setdefault(step, Counter())[item] += count
+        return all(self.own[step] == happened for step, happened in given.items())
 
 
 class PageMachine(RuleBasedStateMachine):
     """See the module."""
 
-    @initialize(with_ledger=st.booleans())
-    def begin(self, with_ledger: bool) -> None:
+    @initialize(plan=st.sampled_from(PLANS), with_ledger=st.booleans(), fresh=some_steps)
+    def begin(self, plan: tuple[str, ...], with_ledger: bool, fresh: list[Step]) -> None:
         self.resources = contextlib.ExitStack()
         self.folder = Path(self.resources.enter_context(tempfile.TemporaryDirectory()))
-        self.resources.enter_context(pytest.MonkeyPatch.context()).setattr(ledger_store, "PATIENCE", 0.02)
-        self.plan = plan_of(*WINDOWS, horizon=None)
+        patch = self.resources.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(ledger_store, "PATIENCE", 0.02)
+        patch.setattr(recencies, "_RARELY", 3)
+        self.exact: dict[int, StepAnswers] = self.resources.enter_context(spied(patch))
+        self.plan = plan_of(*plan, horizon=None)
         self.ledger: Ledger | None = None
         if with_ledger:
             total = dw.ApproxDP(float(TOTAL), 2e-6)
             self.ledger = Ledger.create(self.folder / "ledger", "log", budget=total, unit=dw.EventLevel())
         self.spent = SPENT_BY_STREAM
         self.draws, self.names = 0, 0
-        self.record: list[int] = []
-        self.published: dict[int, list[tuple[Any, ...]]] = {}
-        self.backups: list[Backup] = []
         first = File(self.folder / "state")
         first.stream = new_stream(first.path, self.plan, ledger=self.ledger)
-        self.state_id = first.stream.description["state_id"]
+        self.begin_page(first)
+        self.close_more(first, first.next_call(fresh, [], "refuse"))
+
+    def begin_page(self, first: File) -> None:
+        self.record: list[int] = []
+        self.published: dict[int, list[tuple[Any, ...]]] = {}
+        self.returned: dict[int, dw.Release] = {}  # by the last step of a call
+        self.state_id = first.open.description["state_id"]
         self.files = [first]
 
     def teardown(self) -> None:
@@ -120,17 +172,42 @@ class PageMachine(RuleBasedStateMachine):
         """How a file that may not go on is refused: as wrong input under a ledger, as a failing disk without."""
         return EngineError if self.ledger is None else StateBehindLedgerError
 
-    def leaves(self, file: File, released: dw.Release) -> None:
-        """Rows have left: only what is on record, and each step as it was seen before."""
+    def close_steps(self, file: File, call: Call, last: int) -> None:
+        """A call closed steps up to one, and measured the exact counts of all that was counted."""
+        if last == len(file.line):
+            return
+        for step in range(len(file.line) + 1, last + 1):
+            file.own[step] = call.steps[step - call.first]
+            file.counted += call.events(step, step)
+            if step == call.first:
+                file.counted += [(item, step, count) for item, _, count in call.moved]
+            require_exact(self.exact[step], file.counted, self.plan)
+            file.line.append(self.draws)
+            self.draws += 1
+        if last == call.last:
+            file.calls[last], file.pending = call, None
+        else:
+            file.pending = Call(call.first, call.steps[: last - call.first + 1], call.moved, call.policy)
+
+    def leaves(self, file: File, released: dw.Release, first: int = 1) -> None:
+        """Rows have left, from a step on: only what is on record, and each step as it was seen before."""
         self.record = list(file.line)
         table = released.to_arrow()
         rows: dict[int, list[tuple[Any, ...]]] = {}
         for row in table.to_pylist():
             rows.setdefault(row["last_step"], []).append(tuple(row.values()))
+        made = released.metadata["stream"]
+        assert sorted(rows) == list(range(first, made["last_step"] + 1))
+        assert made["first_step"] == first
         for step, seen in rows.items():
             assert self.published.setdefault(step, seen) == seen, f"step {step} was published with two noises"
         if self.ledger is not None:
             assert self.ledger.position(self.state_id).step >= max(rows)
+
+    def returns(self, file: File, call: Call, released: dw.Release) -> None:
+        """The rows of a call left, once and whenever it is made again."""
+        self.leaves(file, released, call.first)
+        assert same(self.returned.setdefault(call.last, released), released)
 
     def file(self, which: int) -> File:
         return self.files[which % len(self.files)]
@@ -147,11 +224,12 @@ class PageMachine(RuleBasedStateMachine):
             file.stream = Stream.open(file.path)
             assert file.stream.closed_steps == len(file.line)
             self.record = list(file.line)
+            if file.line:
+                self.leaves(file, file.stream.show())
             return
-        with pytest.raises(self.behind):
-            Stream.open(file.path)
-        with pytest.raises(self.behind):
-            Stream.open(file.path, read_only=True)
+        for read_only in (False, True):
+            with pytest.raises(self.behind):
+                Stream.open(file.path, read_only=read_only)
         file.refused = True
         self.files.remove(file)
         if not self.files:
@@ -163,11 +241,11 @@ class PageMachine(RuleBasedStateMachine):
         self.names += 1
         if self.ledger is not None:
             with pytest.raises(OverBudgetError):
-                new_stream(lost.path, plan_of(*WINDOWS, horizon=None), ledger=self.dearer())
+                new_stream(lost.path, self.plan, ledger=self.dearer())
         # Another stream, which shares nothing with the one before.
         lost.stream = new_stream(lost.path, self.plan)
-        self.ledger, self.state_id = None, lost.stream.description["state_id"]
-        self.record, self.published, self.backups, self.files = [], {}, [], [lost]
+        self.ledger = None
+        self.begin_page(lost)
 
     def dearer(self) -> Ledger:
         """The ledger, with less left than a stream costs."""
@@ -177,83 +255,141 @@ class PageMachine(RuleBasedStateMachine):
             self.spent = TOTAL
         return self.ledger
 
-    def events(self, first: int, fresh: list[list[tuple[str, int]]]) -> tuple[Event, ...]:
-        return tuple((item, step, count) for step, happened in enumerate(fresh, first) for item, count in happened)
-
-    def draw(self, steps: int) -> list[int]:
-        self.draws += steps
-        return list(range(self.draws - steps, self.draws))
-
     # --- Calls --------------------------------------------------------------------------------------------------------
 
     @rule(
-        which=pick, fresh=st.lists(one_step, min_size=1, max_size=2), late=st.sampled_from(["refuse", "ignore", "move"])
+        which=pick,
+        fresh=some_steps,
+        late=late_events,
+        policy=st.sampled_from(["refuse", "ignore", "move"]),
+        ahead=st.booleans(),
     )
-    def advance(self, which: int, fresh: list[list[tuple[str, int]]], late: Any) -> None:
-        """One step or two, some with events that come late."""
+    def advance(
+        self, which: int, fresh: list[Step], late: list[tuple[str, int, int]], policy: Any, ahead: bool
+    ) -> None:
+        """Some steps more, some with events that come late, or are for a later call."""
         file = self.file(which)
-        first, last = len(file.line) + 1, len(file.line) + len(fresh)
-        given = self.events(first, fresh)
-        tardy: tuple[Event, ...] = () if late == "refuse" or first == 1 else (("late", first - 1, 1),)
+        call = file.next_call(fresh, late, policy)
         if not self.may_go_on(file):
-            self.must_stay_behind(file, lambda: file.open.advance(table_of([*given, *tardy]), last * STEP, late=late))
-            return
-        if first > 1:
+            table = replace(call, late=()).table()
+            self.must_stay_behind(file, lambda: file.open.advance(table, call.last * STEP, late=call.policy))
+        elif call.late and call.policy == "refuse" and not file.repeats(call.late):
             with pytest.raises(InputError, match="late events"):
-                file.open.advance(table_of([*given, ("late", first - 1, 1)]), last * STEP)
-        released = file.open.advance(table_of([*given, *tardy]), last * STEP, late=late)
-        file.line += self.draw(len(fresh))
-        file.calls[last] = Made(first, (*given, *tardy), late)
-        self.leaves(file, released)
-        assert set(released.to_arrow()["last_step"].to_pylist()) == set(range(first, last + 1))
+                file.open.advance(call.table(), call.last * STEP)
+        else:
+            self.close_more(file, call, ahead=ahead and call.policy != "move")
+
+    def close_more(self, file: File, call: Call, *, ahead: bool = False) -> None:
+        handed = call.table(*([("a", call.last + 1, 1)] if ahead else []))
+        later: Any = "ignore" if ahead else "refuse"
+        released = file.open.advance(handed, call.last * STEP, late=call.policy, later=later)
+        self.close_steps(file, call, call.last)
+        self.returns(file, call, released)
+
+    @rule(
+        which=pick,
+        fresh=some_steps,
+        late=late_events,
+        policy=st.sampled_from(["ignore", "move"]),
+        when=st.sampled_from(["before", "after"]),
+        at=st.integers(0, 2),
+        journal=st.sampled_from(["whole", "deleted", "cut"]),
+        bytes_cut=st.integers(1, 60),
+    )
+    def kill(
+        self,
+        which: int,
+        fresh: list[Step],
+        late: list[tuple[str, int, int]],
+        policy: Any,
+        when: str,
+        at: int,
+        journal: str,
+        bytes_cut: int,
+    ) -> None:
+        """The process ends before or after it commits one of the steps; a journal of unwritten pages is no loss."""
+        file = self.file(which)
+        call, place = file.next_call(fresh, late, policy), at % len(fresh)
+        if not self.may_go_on(file):
+            return
+        with self.crashing(when, place), pytest.raises(Crash):
+            file.open.advance(call.table(), call.last * STEP, late=call.policy)
+        self.close_steps(file, call, len(file.line) + place + (when == "after"))
+        self.end_process(file, journal, bytes_cut)
+
+    @contextlib.contextmanager
+    def crashing(self, when: str, at: int) -> Iterator[None]:
+        """End the process before or after one of the commits from now on."""
+        done: list[int] = []
+        original = StateFile.commit
+
+        def commit(state: StateFile) -> None:
+            done.append(1)
+            if len(done) <= at or when == "after":
+                original(state)
+            if len(done) > at:
+                raise Crash
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(StateFile, "commit", commit)
+            yield
+
+    def end_process(self, file: File, journal: str, bytes_cut: int) -> None:
+        """Open the files as they are at this moment: closing them in order would undo what was not committed."""
+        kept = copied(file.path, self.folder / "as it lies")
+        self.closed(file)
+        left = copied(kept, file.path).with_name(file.path.name + "-journal")
+        if journal != "whole" and left.exists():
+            left.write_bytes(left.read_bytes()[:-bytes_cut]) if journal == "cut" else left.unlink()
+        self.opened(file)
+        assert not file.refused
 
     def must_stay_behind(self, file: File, call: Any) -> None:
         """A file that is behind is refused, and whatever is asked of it afterwards hands out nothing."""
         with pytest.raises(self.behind):
             call()
         file.refused = True
-        with pytest.raises((InputError, EngineError)):
-            file.open.show()
-        with pytest.raises((InputError, EngineError)):
-            call()
+        for asked in (file.open.show, call):
+            with pytest.raises((InputError, EngineError)):
+                asked()
 
     @precondition(lambda self: any(file.calls for file in self.files))
-    @rule(which=pick, call=pick, how=st.sampled_from(["none", "same", "less", "more"]))
-    def again(self, which: int, call: int, how: str) -> None:
+    @rule(which=pick, call=pick, how=st.sampled_from(["none", "same", "split", "different"]), place=pick)
+    def again(self, which: int, call: int, how: str, place: int) -> None:
         """The same TIME again; also what becomes of an output that was lost."""
         file = [file for file in self.files if file.calls][which % sum(bool(file.calls) for file in self.files)]
-        last = sorted(file.calls)[call % len(file.calls)]
-        made = file.calls[last]
-        own = [event for event in made.events if event[1] >= made.first]
-        tardy = [event for event in made.events if event[1] < made.first]
-        if how == "less" and not own:
-            how = "more"
-        handed = {
-            "none": None,
-            "same": [*tardy, *own],
-            "less": [*own[1:], *tardy],
-            "more": [*own, ("z", last, 1), *tardy],
-        }
-        given = handed[how]
-        table = None if given is None else table_of(given)
+        made = file.calls[sorted(file.calls)[call % len(file.calls)]]
+        events = [*made.events(made.first, made.last), *made.moved]
+        if how == "different" and (place := place % (len(events) + 1)) < len(events):
+            events = [*events[:place], *events[place + 1 :]]
+        elif how == "different":
+            events = [*events, ("z", made.last, 1)]
+        elif how == "split":
+            events = [(item, step, 1) for item, step, count in reversed(events) for _ in range(count)]
+        elif made.policy == "ignore":
+            events = [*made.late, *events]
+        table = None if how == "none" else table_of(events)
         if not self.may_go_on(file):
-            self.must_stay_behind(file, lambda: file.open.advance(table, last * STEP, late=made.late))
-        elif how in ("none", "same"):
-            released = file.open.advance(table, last * STEP, late=made.late)
-            assert set(released.to_arrow()["last_step"].to_pylist()) == set(range(made.first, last + 1))
-            self.leaves(file, released)
-        else:
+            self.must_stay_behind(file, lambda: file.open.advance(table, made.last * STEP, late=made.policy))
+        elif how == "different":
             with pytest.raises(InputError, match="not the ones"):
-                file.open.advance(table, last * STEP, late=made.late)
+                file.open.advance(table, made.last * STEP, late=made.policy)
+        else:
+            self.returns(file, made, file.open.advance(table, made.last * STEP, late=made.policy))
 
-    @rule(which=pick, time=pick)
-    def ask_for_no_call(self, which: int, time: int) -> None:
-        """An earlier TIME at which no call ended, one off a boundary, and none at all."""
+    @rule(which=pick, time=pick, off=st.integers(1, STEP - 1))
+    def ask_amiss(self, which: int, time: int, off: int) -> None:
+        """No TIME, one off a boundary, or an earlier one at which no call ended; events beyond it, or none at all."""
         file = self.file(which)
-        step = time % (len(file.line) + 1)
-        for through in (step * STEP + 1, None, *([step * STEP] if step and step not in file.calls else [])):
-            with pytest.raises(InputError):
-                file.open.advance(None, through)
+        step, target = time % (len(file.line) + 1), (len(file.line) + 1) * STEP
+        beyond = table_of([("a", len(file.line) + 2, 1)])
+        asked = [(None, None, "needed"), (None, target + off, "whole number of steps")]
+        asked += [(beyond, target, "at or after"), (None, target, "not all closed")]
+        if step and step not in file.calls:
+            asked.append((None, step * STEP, "no call ended"))
+        for events, through, said in asked:
+            with pytest.raises(InputError, match=said if self.may_go_on(file) else None):
+                file.open.advance(events, through)
 
     @rule(which=pick, how=st.sampled_from(["open", "fresh", "read only"]))
     def show(self, which: int, how: str) -> None:
@@ -287,9 +423,13 @@ class PageMachine(RuleBasedStateMachine):
 
     # --- What becomes of files ----------------------------------------------------------------------------------------
 
-    @rule(which=pick)
-    def reopen(self, which: int) -> None:
-        self.opened(self.file(which))
+    @rule(which=pick, killed=st.booleans())
+    def reopen(self, which: int, killed: bool) -> None:
+        file = self.file(which)
+        if killed and self.may_go_on(file):
+            self.end_process(file, "whole", 0)
+        else:
+            self.opened(file)
 
     @precondition(lambda self: self.ledger is not None and len(self.files) < MOST_FILES)
     @rule(which=pick, with_mark=st.booleans())
@@ -297,98 +437,42 @@ class PageMachine(RuleBasedStateMachine):
         """A second file that knows the same; both are open at once, and either may get ahead."""
         file = self.file(which)
         self.closed(file)
-        other = File(self.folder / f"copy {self.names}", list(file.line), dict(file.calls))
+        other = file.at(self.folder / f"copy {self.names}")
         self.names += 1
         copied(file.path, other.path, mark=with_mark)
         self.files.append(other)
         self.opened(other)
         self.opened(file)
 
-    @rule(which=pick)
-    def back_up(self, which: int) -> None:
+    @rule(which=pick, fresh=some_steps)
+    def put_back(self, which: int, fresh: list[Step]) -> None:
+        """An older file in place of the state, which went on meanwhile; what lies beside it stays."""
         file = self.file(which)
         if not self.may_go_on(file):
             return
         self.closed(file)
-        kept = self.folder / f"backup {len(self.backups)} {self.names}"
-        self.names += 1
+        older, kept = file.at(file.path), self.folder / "backup"
         shutil.copy(file.path, kept)
-        self.backups.append(Backup(file.path, kept, tuple(file.line), dict(file.calls)))
         self.opened(file)
-
-    @precondition(lambda self: self.backups)
-    @rule(which=pick)
-    def restore(self, which: int) -> None:
-        """An older file in place of the state; what lies beside it stays."""
-        backup = self.backups[which % len(self.backups)]
-        file = next((file for file in self.files if file.path == backup.of), None)
-        if file is None:
-            return
+        self.close_more(file, file.next_call(fresh, [], "refuse"))
         self.closed(file)
-        shutil.copy(backup.kept, file.path)
-        file.line, file.calls, file.refused = list(backup.line), dict(backup.calls), False
-        self.opened(file)
-
-    @rule(
-        which=pick,
-        happened=one_step,
-        at=st.sampled_from(["idle", "before", "after"]),
-        journal=st.sampled_from(["whole", "deleted", "cut"]),
-        bytes_cut=st.integers(1, 60),
-    )
-    def kill(self, which: int, happened: list[tuple[str, int]], at: str, journal: str, bytes_cut: int) -> None:
-        """The process ends, idle or before or after it commits a step; a journal of unwritten pages is no loss."""
-        file = self.file(which)
-        if not self.may_go_on(file):
-            return
-        last = len(file.line) + 1
-        events = self.events(last, [happened])
-        if at != "idle":
-            with self.crashing(at), pytest.raises(Crash):
-                file.open.advance(table_of(events), last * STEP)
-        if at == "after":
-            file.line += self.draw(1)
-            file.calls[last] = Made(last, events, "refuse")
-        left = self.as_it_lies(file)
-        if journal != "whole" and left.exists():
-            left.write_bytes(left.read_bytes()[:-bytes_cut]) if journal == "cut" else left.unlink()
-        self.opened(file)
-        assert not file.refused
-
-    def as_it_lies(self, file: File) -> Path:
-        """Leave the files as they are at this moment: closing them in order would undo what was not committed."""
-        kept = copied(file.path, self.folder / "as it lies")
-        self.closed(file)
-        copied(kept, file.path)
-        return file.path.with_name(file.path.name + "-journal")
-
-    @contextlib.contextmanager
-    def crashing(self, when: str) -> Iterator[None]:
-        original = StateFile.commit
-
-        def commit(state: StateFile) -> None:
-            if when == "after":
-                original(state)
-            raise Crash
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(StateFile, "commit", commit)
-            yield
+        shutil.copy(kept, file.path)
+        self.files = [older if one is file else one for one in self.files]
+        self.opened(older)
 
     # --- The ledger ---------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.ledger is not None)
     @rule(which=pick, happened=one_step, how=st.sampled_from(["locked", "away"]))
-    def without_its_ledger(self, which: int, happened: list[tuple[str, int]], how: str) -> None:
+    def without_its_ledger(self, which: int, happened: Step, how: str) -> None:
         """No new row leaves while the ledger cannot be asked; afterwards the same call goes on."""
         file = self.file(which)
         if not self.may_go_on(file):
             return
-        last = len(file.line) + 1
-        events = self.events(last, [happened])
+        call = file.next_call([happened], [], "refuse")
         with self.unusable_ledger(how):
             with pytest.raises((InputError, EngineError)) as refusal:
-                file.open.advance(table_of(events), last * STEP)
+                file.open.advance(call.table(), call.last * STEP, late=call.policy)
             assert not isinstance(refusal.value, StateBehindLedgerError)
             if how == "locked":
                 assert isinstance(refusal.value, EngineError)
@@ -398,9 +482,9 @@ class PageMachine(RuleBasedStateMachine):
         if how == "away":
             self.closed(file)
             file.stream = Stream.open(file.path)
-        file.line += self.draw(1)
-        file.calls[last] = Made(last, events, "refuse")
-        self.leaves(file, file.open.advance(table_of(events), last * STEP))
+        released = file.open.advance(call.table(), call.last * STEP, late=call.policy)
+        self.close_steps(file, call, call.last)
+        self.returns(file, call, released)
 
     @contextlib.contextmanager
     def unusable_ledger(self, how: str) -> Iterator[None]:
@@ -452,4 +536,4 @@ class PageMachine(RuleBasedStateMachine):
 
 
 TestPage = pytest.mark.slow(PageMachine.TestCase)
-TestPage.settings = examples(12, steps=12)
+TestPage.settings = examples(20, steps=16)

@@ -165,8 +165,8 @@ def _free_port() -> int:
 
 
 @contextmanager
-def spark() -> Iterator[SparkSession]:
-    """A Spark session that starts fast and reads times in a zone that nobody asks for."""
+def spark(master: str = "local[1]", more: dict[str, str] | None = None) -> Iterator[SparkSession]:
+    """A Spark session that starts fast and reads times in a zone that nobody asks for; `more` are further options."""
     options = {
         "spark.default.parallelism": "2",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -179,10 +179,11 @@ def spark() -> Iterator[SparkSession]:
         **IN_A_HURRY,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **(more or {}),
     }
     # Rows of a test's own come from a Python process, which must be of this version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[1]")
+    builder = SparkSession.builder.master(master)
     for name, value in options.items():
         builder = builder.config(name, value)
     with warnings.catch_warnings():

@@ -118,8 +118,7 @@ def test_the_command_line_refuses_and_writes_nothing(
     source: str, options: tuple[str, ...], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    outcome = run("release", source, *options, *ASKED, *BUDGET, "-o", "out.csv")
-    assert outcome.code == 2
+    outcome = run("release", source, *options, *ASKED, *BUDGET, "-o", "out.csv").must_refuse()
     assert all(word in outcome.err for word in words), outcome.err
     assert list(tmp_path.iterdir()) == []
 

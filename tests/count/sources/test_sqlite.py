@@ -476,8 +476,7 @@ def test_a_check_of_a_file(tmp_path: Path) -> None:
     path = written(tmp_path / "l.db", rows)
     asked = ("--item", "id", "--time", "at", "--json")
     for source in (path, f"sqlite:///{path}"):
-        outcome = run("check", source, *asked)
-        assert outcome.code == 2, outcome.err
+        outcome = run("check", source, *asked).must_refuse()
         found = json.loads(outcome.out)
         assert (found["rows"], found["items"], found["null_items"], found["bad_rows"]) == (3, 2, 1, 1)
         assert "such as 'soon' in the time column 'at'" in found["problems"][0]

@@ -129,11 +129,12 @@ def apart(draw: Draw, steps: int) -> Design:
     thresholds = draw.one((1, 2), (1, 3), (2, 3), (1, 2, 3)) if steps < 5 else (1, 2)
     problem = Problem(window, steps, thresholds, unit, GAUSSIAN, 1.0, bits=6)
     own, shift = threshold_filters.design(problem), draw.whole(0, 3)
+    maps: list[CausalMap]
     if own is not None and draw.whole(0, 1):
-        maps = (MatrixCounter(draw.whole(1, 9) * one.weights) for one in cast("Any", own.shape).maps)
+        maps = [MatrixCounter(draw.whole(1, 9) * one.weights) for one in cast("Any", own.shape).maps]
     else:
         made = (draw.offset_filter(steps, shift) for _ in problem.thresholds)
-        maps = (replace(one, taps=draw.contracting(steps)) for one in made)
+        maps = [replace(one, taps=draw.contracting(steps)) for one in made]
     return Design(problem, SeriesByThreshold(problem.thresholds, tuple(maps)), "drawn")
 
 
@@ -416,12 +417,13 @@ def test_what_moves_further_than_its_bound_is_refused(name: str) -> None:
 
 def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
     rows = MatrixCounter(np.eye(3, dtype=np.int64))
-    problem = asked(Cumulative(), GAUSSIAN, ItemAddRemove())
-    for horizon in (None, 4):
+    for window in (Cumulative(), Rolling(2)):
+        problem = asked(window, GAUSSIAN, ItemAddRemove())
+        for horizon in (None, 4):
+            with pytest.raises(NotCertifiedError):
+                _ = StepDesign(problem, Series(rows), "", horizon=horizon).certificate
         with pytest.raises(NotCertifiedError):
-            _ = StepDesign(problem, Series(rows), "", horizon=horizon).certificate
-    with pytest.raises(NotCertifiedError):
-        _ = Design(problem, Series(rows), "").certificate
+            _ = Design(problem, Series(rows), "").certificate
 
 
 class Longer(Rolling):

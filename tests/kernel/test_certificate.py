@@ -115,6 +115,13 @@ def gaps(draw: Draw, steps: int) -> Design:
     return Design(replace(problem, thresholds=cast("tuple[int, ...]", thresholds)), made, "drawn")
 
 
+def filters(draw: Draw, steps: int) -> Design:
+    """Rolling counts through filters, most of them with signs that contract: what most bounds are for."""
+    window, unit = Rolling(draw.whole(1, steps)), draw.unit(steps)
+    problem = Problem(window, steps, draw.thresholds(steps), unit, GAUSSIAN, 1.0)
+    return Design(problem, Series(Filter(draw.one(draw.contracting, draw.taps)(steps + 1))), "drawn")
+
+
 def offsets(draw: Draw, steps: int) -> Design:
     """What items that are added or removed have a bound for alone."""
     problem = Problem(Rolling(draw.whole(1, steps)), steps, draw.thresholds(steps), ItemAddRemove(), GAUSSIAN, 1.0)
@@ -194,7 +201,7 @@ SHAPES = {
     made.__name__: made
     for made in (
         *(series, blocks, counters, crossed, gaps, steps_of_series, steps_of_blocks, nested, steps_of_nested),
-        *(offsets, apart, in_periods, steps_in_periods, several_lengths),
+        *(filters, offsets, apart, in_periods, steps_in_periods, several_lengths),
     )
 }
 
@@ -217,7 +224,7 @@ def is_attained(design: Design, proof: str) -> bool:
     return exact and isinstance(problem.unit, ItemAddRemove) and not isinstance(shape, Series)
 
 
-@pytest.mark.quick(14)
+@pytest.mark.quick(15)
 @pytest.mark.parametrize("steps", [4, 2, 3, 5, 7])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_neighbour_moves_any_map_by_more_than_its_certificate(shape: str, steps: int) -> None:

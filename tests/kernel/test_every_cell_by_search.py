@@ -120,7 +120,7 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
     ("anchored-differences", Rolling(28), (1,), EVENT, LAPLACE, 0.99),
     ("anchored-differences", Rolling(28), (3,), EVENT, LAPLACE, 0.9),
     ("anchored-differences", Rolling(28), (1, 2), EVENT, LAPLACE, 0.9),
-    ("anchored-differences", Rolling(28), (1,), ADD_REMOVE, LAPLACE, 0.8),
+    ("anchored-differences", Rolling(28), (1,), ADD_REMOVE, LAPLACE, 0.75),
     ("anchored-differences", Rolling(7), (3,), ITEM, LAPLACE, 0.7),
     ("tree", ANY, (1,), EVENT, LAPLACE, 0.99),
     ("tree", ANY_7, (2,), EVENT, LAPLACE, 0.4),

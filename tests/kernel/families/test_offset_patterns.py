@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -68,14 +67,6 @@ def dense(rows: OffsetFilter) -> NDArray[np.object_]:
 def test_filters_with_offsets_are_bounded_together_in_parts_of_one_size() -> None:
     maps = filtered(4), replace(filtered(4), shift=1)
     assert rolling_thresholds_l2(case(Rolling(2), SeriesByThreshold((1, 2), maps), 4, (1, 2), PRESENCE)) is None
-
-
-def test_the_bound_of_a_fine_lattice_is_nearly_attained() -> None:
-    """Windows of one step: an item may be counted in any steps."""
-    rows = filtered(8)
-    matrix, histories = dense(rows), np.array(list(product((0, 1), repeat=8)), dtype=object)
-    true = max(int(value) for value in ((matrix @ histories.T) ** 2).sum(axis=0))
-    assert true <= bound_of(rolling_offset_add_remove_l2, Rolling(1), rows, rows.length, (1,), PRESENCE) <= 1.07 * true
 
 
 def test_what_rounding_adds_is_charged() -> None:

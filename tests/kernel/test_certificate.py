@@ -201,7 +201,7 @@ SHAPES = {
     made.__name__: made
     for made in (
         *(series, blocks, counters, crossed, gaps, steps_of_series, steps_of_blocks, nested, steps_of_nested),
-        *(filters, offsets, apart, in_periods, steps_in_periods, several_lengths),
+        *(offsets, apart, in_periods, steps_in_periods, several_lengths, filters),
     )
 }
 
@@ -385,7 +385,7 @@ def other_numbers(four: Any) -> dict[str, Design]:
         "a weight of a tree": Design(asked(Cumulative(), LAPLACE), Series(CausalTree(2, (four,))), ""),
         "a tap with an offset": Design(presence, Series(OffsetFilter((four, -1), (9, 8, 7, 6), (1, 1, 1, 1), 0)), ""),
         "a weight with an offset": Design(presence, Series(OffsetFilter((4, -1), (9, 8, 7, four), (1,) * 4, 0)), ""),
-        "an offset": Design(presence, Series(OffsetFilter((9, -1), (9, 8, 7, 6), (4, 4, 4, four), 0)), ""),
+        "an offset": Design(presence, Series(OffsetFilter((9, -1), (40, 30, 20, 10), (4, 4, 4, four), 0)), ""),
         "a shift": Design(presence, Series(OffsetFilter((64, -16), (90, 80, 70, 60), (1, 1, 1, 1), four)), ""),
         "the horizon": StepDesign(asked(Cumulative(), GAUSSIAN), Series(Filter((5, -1))), "", horizon=four),
         "the steps": Design(replace(rolling, steps=four), Series(Filter((5, -1))), ""),

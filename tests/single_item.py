@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 
@@ -80,6 +81,7 @@ class TableAnswers:
     """Answers read from a table: `square[a - 1, b - 1]` for the window (a, b), the same for every threshold."""
 
     square: NDArray[Any]
+    rule: CountingRule = EVERY_OCCURRENCE
 
     @property
     def steps(self) -> int:

@@ -66,14 +66,6 @@ def test_no_item_changes_a_probability_by_more_than_the_ratio(law: Law, size: in
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_the_norms_are_norms(law: Law) -> None:
-    for one, other in itertools.product(box(2, 3), repeat=2):
-        total = tuple(a + b for a, b in zip(one, other, strict=True))
-        assert norm(law, total) <= norm(law, one) + norm(law, other)
-        assert norm(law, tuple(-value for value in one)) == norm(law, one)
-
-
-@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_the_radius_and_uniform_numbers_make_the_law(law: Law, size: int) -> None:
     """Every way to draw a vector with a radius of at most 4, in exact fractions, against the law that is paid for."""

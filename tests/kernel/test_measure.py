@@ -20,7 +20,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping, grouping
 from dpwindows.ask.privacy import (
     ZCDP,
@@ -69,8 +69,8 @@ def direct(steps: int, thresholds: tuple[int, ...], law: Law, unit: Unit | None 
     return Design(problem, Series(Identity()), "direct")
 
 
-def zeros(steps: int) -> TableAnswers:
-    return TableAnswers(np.zeros((steps, steps), dtype=np.int64))
+def zeros(steps: int, rule: CountingRule = EVERY_OCCURRENCE) -> TableAnswers:
+    return TableAnswers(np.zeros((steps, steps), dtype=np.int64), rule)
 
 
 @dataclass(frozen=True)
@@ -433,13 +433,6 @@ def test_answers_of_another_horizon_are_refused() -> None:
             measure(measured, ZCDP(1.0), zeros(steps))
 
 
-@dataclass(frozen=True)
-class Ruled(Silence):
-    """They are of an item's first occurrences only, by a rule."""
-
-    rule: CountingRule
-
-
 def test_answers_by_another_rule_are_refused() -> None:
     """An item that is counted for all it does moves more than one that is counted for its first occurrences."""
     rules = [CountingRule(), CountingRule(max_occurrences=1), CountingRule(max_occurrences=2)]
@@ -447,11 +440,11 @@ def test_answers_by_another_rule_are_refused() -> None:
     for rule in rules:
         bounded = replace(design, problem=replace(design.problem, rule=rule))
         measured = [Measurement(bounded, GAUSSIAN, 1e6)]
-        measure(measured, ZCDP(1.0), Ruled(8, rule))
+        measure(measured, ZCDP(1.0), zeros(8, rule))
         for other in rules:
             if other != rule:
                 with pytest.raises(ValueError, match="count other occurrences of an item"):
-                    measure(measured, ZCDP(1.0), Ruled(8, other))
+                    measure(measured, ZCDP(1.0), zeros(8, other))
     # Answers that name no rule count every occurrence.
     with pytest.raises(ValueError, match="count other occurrences of an item"):
         measure(measured, ZCDP(1.0), zeros(8))

@@ -36,30 +36,17 @@ from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.occurrences import occurrences_one_by_one, problem_of_one
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, stream_candidates
+from tests.single_item import TableAnswers
 
 History = tuple[int, ...]
 STEPS = 5
 WINDOWS = (Cumulative(), Rolling(2), Rolling(3), AnyWindow(), AnyWindow(3), Tumbling(2), ToDate(3))
 
 
-class Occurrences:
-    """The occurrences of one item, or how they differ between two, by window; an `Answers`."""
-
-    def __init__(self, by_step: NDArray[Any], rule: CountingRule = EVERY_OCCURRENCE) -> None:
-        self.steps, self.rule = len(by_step), rule
-        self._sums = np.concatenate([[0], np.cumsum(by_step)])
-
-    def cumulative(self, k: int) -> NDArray[Any]:
-        return self.rolling(k, self.steps)
-
-    def rolling(self, k: int, length: int) -> NDArray[Any]:
-        assert k == OCCURRENCES
-        return np.array([self._sums[t] - self._sums[max(0, t - length)] for t in range(1, self.steps + 1)])
-
-    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
-        assert k == OCCURRENCES
-        rows, columns = range(first_start, first_start + starts), range(first_end, first_end + ends)
-        return np.array([[self._sums[b] - self._sums[a - 1] if a <= b else 0 for b in columns] for a in rows])
+def occurrences(by_step: NDArray[Any], rule: CountingRule = EVERY_OCCURRENCE) -> TableAnswers:
+    """The occurrences of one item, or how they differ between two, in every window."""
+    sums = np.concatenate([[0], np.cumsum(by_step)])
+    return TableAnswers(np.triu(sums[None, 1:] - sums[:-1, None]), rule)
 
 
 def counted(history: History, rule: CountingRule) -> NDArray[Any]:
@@ -92,7 +79,7 @@ def problem(window: WindowFamily, unit: Unit, law: Law, most: int | None = None,
 
 def norm(design: Design, change: NDArray[Any]) -> int:
     """How far a change moves what is measured, in the norm of the noise: of Gaussian noise its square."""
-    moved = design.encode(Occurrences(change), OCCURRENCES)
+    moved = design.encode(occurrences(change), OCCURRENCES)
     # Exact: Python's whole numbers.
     return int(norms(design.problem.law, np.array(moved.ravel().tolist(), dtype=object), 1))
 
@@ -183,8 +170,8 @@ def test_what_was_not_clipped_as_certified_is_not_measured() -> None:
     made = Measurement(design, LAPLACE, float(design.certificate.bound))
     for rule in (EVERY_OCCURRENCE, CountingRule(max_occurrences=3), CountingRule(distinct_steps=True)):
         with pytest.raises(ValueError, match="count other occurrences of an item than the measurements are for"):
-            measure([made], PureDP(1.0), Occurrences(np.ones(STEPS, dtype=np.int64), rule))
-    clipped = Occurrences(np.ones(STEPS, dtype=np.int64), CountingRule(max_occurrences=2))
+            measure([made], PureDP(1.0), occurrences(np.ones(STEPS, dtype=np.int64), rule))
+    clipped = occurrences(np.ones(STEPS, dtype=np.int64), CountingRule(max_occurrences=2))
     assert measure([made], PureDP(1.0), clipped)[0][OCCURRENCES].shape == (design.rows,)
 
 

@@ -14,13 +14,11 @@ from typing import cast
 import numpy as np
 import pytest
 
-from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import (
     AnyWindow,
     Cumulative,
-    LostItems,
     PeriodFamily,
     Rolling,
     ToDate,
@@ -321,14 +319,6 @@ def test_a_neighbour_changes_as_many_numbers_as_the_window_and_the_filter_reach(
     assert design.certificate.moved == worst(design)[1] < steps
 
 
-def test_a_matrix_serves_rolling_counts_of_as_many_steps_as_it_has_rows() -> None:
-    problem = Problem(Rolling(2), STEPS, (1,), ItemAddRemove(), GAUSSIAN, 1.0)
-    shape = Series(MatrixCounter(TRIANGLE))
-    for horizon in (None, STEPS + 1):
-        with pytest.raises(NotCertifiedError):
-            _ = StepDesign(problem, shape, "", horizon=horizon).certificate
-
-
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(2), Tumbling(3)], ids=lambda window: window.text)
 def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> None:
     """Its bound would be that of one map, and there is one for every start."""
@@ -339,11 +329,3 @@ def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> 
             for design in (Design(problem, shape, ""), StepDesign(problem, shape, "", horizon=STEPS)):
                 with pytest.raises(NotCertifiedError):
                     _ = design.certificate
-
-
-def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:
-    rule = CountingRule(max_occurrences=2)
-    problem = Problem(LostItems(), STEPS, (1,), ItemLevel(), GAUSSIAN, 1.0, rule=rule)
-    assert Design(problem, Series(Identity()), "").certificate.bound == 1
-    with pytest.raises(NotCertifiedError):
-        _ = Design(problem, Starts(STEPS, Identity()), "").certificate

@@ -18,6 +18,7 @@ from dpwindows.reading.crossed import CrossedReader
 from dpwindows.strategies import counters, crossed_counters
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.strategy import score
+from tests.single_item import TableAnswers
 
 GENERATOR = np.random.default_rng(7)
 
@@ -113,18 +114,11 @@ def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None
     weights = tuple(range(30, 30 + width + (longest or 20)))
     found = Design(problem, Crossed(width, taps, weights), "crossed-counters")
 
-    class Answers:
-        steps = 20
-        square = np.triu(GENERATOR.integers(0, 1000, size=(20, 20)))
-
-        def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[np.int64]:
-            a, b = first_start - 1, first_end - 1
-            return self.square[a : a + starts, b : b + ends]
-
-    measured = found.encode(Answers(), 1)  # type: ignore[arg-type]
+    square = np.triu(GENERATOR.integers(0, 1000, size=(20, 20)))
+    measured = found.encode(TableAnswers(square), 1)
     assert measured.shape == (found.rows,)
     reach = longest or 20
-    expected = [Answers.square[a, b] for a in range(20) for b in range(a, min(20, a + reach))]
+    expected = [square[a, b] for a in range(20) for b in range(a, min(20, a + reach))]
     assert reading.of(found).decode(measured.astype(np.float64)) == pytest.approx(expected, abs=1e-6)
     assert len(reading.of(found).variance()) == len(expected)
 

@@ -12,11 +12,10 @@ from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.families import patterns
-from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import certify
-from dpwindows.strategies import candidates, notch_filter, series_filter, stream_candidates
+from dpwindows.strategies import candidates, notch_filter, series_filter
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import with_witness
 from dpwindows.strategies.strategy import score
@@ -75,16 +74,6 @@ def test_it_is_for_distinct_items_that_change_over_many_windows() -> None:
     assert not notch_filter.outdoes(problem(7, 14))
     # A wave leaves too much over at so many lags.
     assert not notch_filter.outdoes(problem(7, 12_000))
-
-
-def test_its_stream_measures_the_same_integers() -> None:
-    asked = problem(7, 100)
-    design = notch_filter.design(asked)
-    assert design is not None
-    found = stream_candidates(asked, 100)[0]
-    assert found.strategy == notch_filter.NAME
-    assert found.shape == Series(Filter(notch_filter.integer_taps(7, 100, 24)))
-    assert found.sensitivity == with_witness(design).sensitivity
 
 
 @pytest.mark.parametrize("length", [2, 4, 28, 100])

@@ -15,7 +15,7 @@ from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify
-from dpwindows.strategies import candidates, offset_filter, stream_candidates
+from dpwindows.strategies import candidates, offset_filter
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import searched, with_witness
 from dpwindows.strategies.strategy import score
@@ -48,16 +48,6 @@ def test_the_planner_chooses_it() -> None:
     assert score(found[0]) < 0.9 * score(found[1])
 
 
-def test_a_stream_with_a_horizon_measures_the_same_integers() -> None:
-    asked = problem(Rolling(7), steps=60)
-    streamed = {design.strategy: design for design in stream_candidates(asked, 60)}
-    assert next(iter(streamed)) == "offset-filter"
-    batch, stream = designed(Rolling(7), steps=60), streamed["offset-filter"]
-    assert stream.sensitivity == batch.sensitivity
-    assert stream.proof == batch.proof == "rolling-chains-item"
-    assert np.allclose(reading.of(stream).variance(), reading.of(batch).variance(), rtol=1e-9)
-
-
 def test_what_it_is_not_for() -> None:
     for unit in (EventLevel(), ItemLevel()):
         assert offset_filter.design(problem(Rolling(7), unit=unit)) is None
@@ -72,33 +62,6 @@ def test_another_horizon_or_unit_is_not_certified() -> None:
         with pytest.raises(NotCertifiedError):
             certify(Case(problem(Rolling(3), steps=6, unit=unit), measured, steps, searched))
     assert certify(Case(problem(Rolling(3), steps=6), measured, 6, searched))[1] == "rolling-chains-item"
-
-
-# --- In many steps ----------------------------------------------------------------------------------------------------
-
-MANY = offset_filter.PART + 1
-
-
-def test_a_stream_of_many_steps_measures_the_same_integers_and_reads_them_alike() -> None:
-    measure = offset_filter.filtered(0.6, 0.75, 0.2, 40, 2.0**24)
-    reader = reading.step_reader(measure)
-    rng = np.random.default_rng(0)
-    for largest in (1000, 2**45):
-        exact = rng.integers(0, largest, size=40)
-        kept, decoded, measured = measure.fresh(1), reader.fresh(1), []
-        for position, value in enumerate(exact, 1):
-            newest = exact[position - 1 : position]
-            numbers, kept = measure.encode_step(position, newest, kept)
-            measured.append(int(numbers[0, 0]))
-            estimate, decoded = reader.decode_step(position, np.array([[float(measured[-1])]]), decoded)
-            assert float(estimate[0]) == pytest.approx(value, rel=1e-6)
-        assert measured == [int(value) for value in measure.encode(exact)]
-    asked = problem(Rolling(7), steps=MANY)
-    streamed = {design.strategy: design for design in stream_candidates(asked, MANY)}["offset-filter"]
-    batch = designed(Rolling(7), steps=MANY)
-    assert streamed.sensitivity == batch.sensitivity
-    assert streamed.proof == "rolling-chains-item"
-    assert np.allclose(reading.of(streamed).variance(), reading.of(batch).variance())
 
 
 def test_its_matrix_is_applied_exactly_and_undone() -> None:

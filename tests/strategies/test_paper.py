@@ -340,26 +340,6 @@ def test_no_neighbour_exceeds_the_certified_bounds(
         assert l1 == found.sensitivity
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_random_search_stays_below_the_fixed_window_point_bounds(k: int) -> None:
-    """Changes of arrivals and of departures in one block, over random logs: at most 2k at event level, 4k by item."""
-    rng, length = np.random.default_rng(k), 12
-    most = {"event": 0, "item": 0}
-    previous: tuple[Counter[int], Counter[int]] | None = None
-    for _ in range(3000):
-        history = list(random_histories(rng, 2 * length, 1, 2)[0])
-        before = [Counter(points) for points in arrivals_and_departures(tuple(history), k, length, length)]
-        history[int(rng.integers(2 * length))] += 1
-        after = [Counter(points) for points in arrivals_and_departures(tuple(history), k, length, length)]
-        for old, new in zip(before, after, strict=True):
-            most["event"] = max(most["event"], (old - new).total() + (new - old).total())
-        for old, new in zip(previous or after, after, strict=True):
-            most["item"] = max(most["item"], (old - new).total() + (new - old).total())
-        previous = (after[0], after[1])
-    assert most["event"] <= 2 * k
-    assert most["item"] <= 2 * (k + 1) <= 4 * k
-
-
 # --- Noise and budget -----------------------------------------------------------------------------------------------
 
 
@@ -445,24 +425,6 @@ def test_exact_counts_share_the_budget_of_two_thresholds() -> None:
     (start,) = planned([Cumulative().at_least(1)], EventLevel(), PureDP(1.0)).forecast()
     (exact,) = planned([Cumulative().exactly(1)], EventLevel(), PureDP(1.0)).forecast()
     assert exact.rms == pytest.approx(2 * math.sqrt(2) * start.rms, rel=1e-3)
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_every_cell_runs_through_the_kernel(unit: Unit) -> None:
-    """At a huge budget the noise is nothing, and what comes out is the truth."""
-    rng, steps = np.random.default_rng(5), 10
-    answers = HistoryAnswers(random_histories(rng, steps, 12, 2), steps)
-    queries = [Cumulative().exactly(2), Rolling(3).at_least(1, 3), AnyWindow().at_least(2)]
-    for budget in (PureDP(1e9), ApproxDP(1e9, 1e-6)):
-        plan = planned(queries, unit, budget, steps)
-        assert plan.thresholds == (1, 2, 3)
-        noisy = measure(plan.measurements, budget, answers, admitted=ADMITTED)
-        for allotment, values in zip(plan.allotments, noisy, strict=True):
-            found = allotment.measurement.design
-            first, last = window_steps(found.problem.window, steps)
-            for k, measured in values.items():
-                wanted = answers.windows(k, 1, steps, 1, steps)[first - 1, last - 1]
-                assert np.allclose(reading.of(found).decode(measured.astype(np.float64)), wanted, atol=0.01)
 
 
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")

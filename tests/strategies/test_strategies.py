@@ -34,7 +34,15 @@ from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.rules import PROOFS
 from dpwindows.plan.plan import Plan
 from dpwindows.reading.noise_moments import joint_variance
-from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, nested_filter, notch_filter
+from dpwindows.strategies import (
+    BATCH,
+    candidates,
+    compressed,
+    gap_filter,
+    nested_filter,
+    notch_filter,
+    stream_candidates,
+)
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.strategy import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
@@ -186,6 +194,31 @@ def test_candidates_come_best_first_or_are_refused_by_name() -> None:
         candidates(problem, "magic")
     with pytest.raises(InputError, match="'tree' does not apply to rolling:7 windows for unit 'event'"):
         candidates(problem, "tree")
+
+
+@pytest.mark.quick(3)
+@pytest.mark.parametrize(
+    ("name", "window", "thresholds", "unit", "steps"),
+    [
+        ("offset-filter", Rolling(7), (1,), ADD_REMOVE, 60),
+        ("notch-filter", Rolling(7), (1,), ITEM, 100),
+        ("threshold-filters", Rolling(4), (1, 3), ITEM, 16),
+    ],
+    ids=str,
+)
+def test_a_stream_with_a_horizon_measures_the_same_integers(
+    name: str, window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, steps: int
+) -> None:
+    problem = Problem(window, steps, thresholds, unit, GAUSSIAN, 4.2247)
+    assert stream_candidates(problem, steps)[0].strategy == candidates(problem)[0].strategy
+    found = stream_candidates(problem, steps, name)[0], candidates(problem, name)[0]
+    stream, release = found
+    assert stream.certificate == release.certificate
+    answers = TableAnswers(random_square(np.random.default_rng(1), steps, 100))
+    for k in thresholds:
+        assert (stream.encode(answers, k) == release.encode(answers, k)).all()
+        by_step, whole = (reading.of(one.at(k)).variance() for one in found)
+        assert np.allclose(by_step, whole, rtol=1e-9)
 
 
 # --- Compressed: biased within its bound ------------------------------------------------------------------------------

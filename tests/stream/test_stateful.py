@@ -29,10 +29,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import dpwindows as dw
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
+from dpwindows.kernel.designs import StepAnswers
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream import recencies
-from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.ledger.requests import request

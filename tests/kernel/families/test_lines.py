@@ -78,19 +78,6 @@ def test_sums_beyond_64_bits_are_exact(factor: int) -> None:
     assert lines_bound(Lines([alike, alike], range(1, 2), 1), (0, 1, 2, 1 << 61), 1) == factor << 62
 
 
-def test_windows_that_meet_a_span_are_counted_one_by_one() -> None:
-    for steps, longest, span in product((1, 2, 5, 8), (1, 2, 3, 8), (1, 2, 5)):
-        met = [
-            sum(
-                a <= first + span - 1 and b >= first
-                for a in range(1, steps + 1)
-                for b in range(a, min(steps, a + longest - 1) + 1)
-            )
-            for first in range(1, steps + 1)
-        ]
-        assert lines_bound(lines_of_starts(longest, span, steps), range(longest + 1), 1) == max(met)
-
-
 def test_a_period_as_long_as_the_horizon_is_item_level() -> None:
     taps = integer_taps(0.5, 0.95, 64, 16)
     for steps, length in ((9, 3), (20, 20), (20, 7)):

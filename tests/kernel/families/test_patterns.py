@@ -27,23 +27,13 @@ from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.strategies import BATCH
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.search.witnesses import with_witness
 from tests.kernel.cases import PRESENCE, bound_of, case
 from tests.kernel.item_changes import costs, rolling_changes
 from tests.kernel.made_up import EVENT, arbitrary_taps, falling_taps, some_taps, toeplitz
-from tests.kernel.truth import largest_norm, matrix_of
+from tests.kernel.truth import largest_norm
 from tests.single_item import all_logs, differences
-
-
-@pytest.mark.parametrize("length", range(1, 13))
-def test_rolling_filter_at_event_level_is_exact_for_short_windows(length: int) -> None:
-    problem = Problem(Rolling(length), 12, (1,), EVENT, GAUSSIAN, 1.0)
-    design = BATCH["filter"](problem)
-    assert design is not None
-    true = largest_norm(differences(all_logs(12, 1), problem.window, (1,), EVENT), matrix_of(design), GAUSSIAN)
-    assert true <= design.sensitivity <= true * (1.00001 if length <= 6 else 1.06)
 
 
 def dearest(taps: tuple[int, ...], steps: int, length: int, thresholds: tuple[int, ...], unit: Unit) -> int:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from dpwindows import reading
-from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import fewest_and_most, first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
@@ -40,24 +39,17 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import BATCH, candidates, stream_candidates
 from tests.kernel.lines_met import any_costs, costliest_span
-from tests.kernel.made_up import DAYS, PERIODS_OF_SPRING, THRESHOLDS
+from tests.kernel.made_up import DAYS, LAWS, MONTHS, PERIODS, PERIODS_OF_SPRING, THRESHOLDS
 from tests.kernel.truth import truth
 from tests.single_item import HistoryAnswers, SingleItem, random_histories
 
 STEPS = 5
-# From February on: quarters of two, three and as many months as are left.
-MONTHS = Calendar("2013-02-01", "1mo", "UTC")
-FAMILIES: tuple[Tumbling | ToDate, ...] = (
-    *(family(period) for family in (Tumbling, ToDate) for period in (1, 2, 3, 9)),
-    *(family("quarter", calendar=MONTHS) for family in (Tumbling, ToDate)),
-)
 UNITS: tuple[Unit, ...] = (
     EventLevel(),
     ItemLevel(),
     ItemAddRemove(),
     *(ItemPerPeriod(span) for span in (1, 2, 3)),
 )
-LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
 
 
 def problem_of(window: PeriodFamily, unit: Unit, law: Law, thresholds: tuple[int, ...] = (1,)) -> Problem:
@@ -79,7 +71,7 @@ def found(problem: Problem) -> list[Design]:
 @pytest.mark.quick(5)
 @pytest.mark.search(37)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+@pytest.mark.parametrize("window", PERIODS, ids=lambda window: window.text)
 def test_no_neighbour_moves_a_design_further_than_it_is_charged_for(window: Tumbling | ToDate, unit: Unit) -> None:
     for law, thresholds in itertools.product(LAWS, ((1,), (2,), (1, 2))):
         designs = found(problem_of(window, unit, law, thresholds))
@@ -91,7 +83,7 @@ def test_no_neighbour_moves_a_design_further_than_it_is_charged_for(window: Tumb
                 assert exact == design.sensitivity, "disjoint windows leave nothing to be bounded"
 
 
-@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+@pytest.mark.parametrize("window", PERIODS, ids=lambda window: window.text)
 def test_what_disjoint_windows_cost(window: Tumbling | ToDate) -> None:
     """Measured directly: one window at event level, whatever is asked of it; at item level every window and k."""
     if isinstance(window, ToDate):
@@ -138,7 +130,7 @@ def test_the_bound_for_periods_without_end_is_met() -> None:
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("horizon", [STEPS, None])
-@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+@pytest.mark.parametrize("window", PERIODS, ids=lambda window: window.text)
 def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(
     window: Tumbling | ToDate, horizon: int | None
 ) -> None:

@@ -340,6 +340,7 @@ def _make_whole(table: Table, before: Sequence[Table | Occurrences]) -> None:
     elif table.k == 1:
         around = [one for one in before if not isinstance(one, Band) and one.k <= 1 and not one.is_exact]
         most = reduce(np.minimum, (one.least_around(*table.windows()) for one in around)) if around else None
+        # Nobody asks for its weights any more: there may be millions, and no room for more of them.
         table.values = whole_distinct(table.values, table.weights, most)
     else:
         table.values = np.rint(table.values).astype(np.int64)

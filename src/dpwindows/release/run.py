@@ -198,7 +198,8 @@ def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundar
         "k": _repeated(pa.scalar(asked.written_k, pa.int64()), rows),
         "first_step": first,
         "last_step": _stretches(pa.array(np.arange(plan.timeline.steps + 1)), last),
-        "start": boundaries.take(pa.array(first - 1)),
+        # Steps are numbered from 1 on.
+        "start": pa.concat_arrays([boundaries[:1], boundaries]).take(pa.array(first)),
         "end": _stretches(boundaries, last),
         "complete": are_complete(window, first, last, plan.timeline.steps),
     }

@@ -272,7 +272,8 @@ def _longer(every: Sequence[tuple[Known, Smoothed]], span: int, common: float) -
 
 def _typical(alone: Sequence[tuple[Known, Smoothed]]) -> float:
     """The weight of most any windows."""
-    return 1 / max(float(np.median(np.concatenate([found.squared_error for _, found in alone]))), _NO_WEIGHT)
+    errors = np.concatenate([found.squared_error for _, found in alone])
+    return 1 / max(float(np.median(errors, overwrite_input=True)), _NO_WEIGHT)
 
 
 def _add(known: Known, found: Smoothed, total: FloatArray, weights: FloatArray) -> None:

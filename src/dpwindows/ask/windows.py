@@ -105,10 +105,10 @@ def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray
     longest = longest_window(window, steps)
     spans = np.minimum(longest, steps - last + 1)
     first = np.repeat(last, spans)
-    # In place, for there may be millions.
-    end = np.arange(len(first), dtype=np.int64)
-    end -= np.repeat(np.cumsum(spans) - spans, spans)
-    end += first
+    # One step on, but for where a first step begins anew; summed in place, for there may be millions.
+    end = np.ones(len(first), dtype=np.int64)
+    end[np.cumsum(spans[:-1])] = 2 - spans[:-1]
+    np.cumsum(end, out=end)
     return first, end
 
 

@@ -275,9 +275,9 @@ def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64
     No 64-bit sum here can wrap.
     """
     furthest = _EXACT + _RELEASED
-    held = np.clip(exact, -_EXACT, _EXACT).astype(np.int64)
-    noisy: NDArray[np.int64] = np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)
-    return noisy
+    noisy: NDArray[np.int64] = np.clip(noise, -furthest, furthest)
+    noisy += np.clip(exact, -_EXACT, _EXACT).astype(np.int64, copy=False)
+    return np.clip(noisy, -_RELEASED, _RELEASED, out=noisy)
 
 
 def draw_noise(

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpwindows import reading
 from dpwindows.ask.queries import Measure, Query
+from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.intervals import estimate_variance, half_widths
@@ -84,13 +85,16 @@ class Allotment:
         design = self.measurement.design
         first = reading.of(design.at(design.problem.thresholds[0]))
         bias = first.bias_bound()
-        return np.zeros(len(self.own(first.variance()))) if bias is None else self.own(bias)
+        # One 0 stands for all: there may be millions.
+        none = np.broadcast_to(0.0, count_windows(self.query.window, design.problem.steps))
+        return none if bias is None else self.own(bias)
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
         """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""
         fourths = partial(self._fourth_moment, measure)
         half = half_widths(self.measurement, measure, self._squares(measure), fourths, confidence)
-        return half + self.bias_bounds()
+        half += self.bias_bounds()
+        return half
 
     def forecast(self, measure: Measure, confidence: float, limit: float | None) -> Forecast:
         """What to expect of one measure; `limit` is the least error possible."""

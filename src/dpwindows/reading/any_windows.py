@@ -17,7 +17,7 @@ from dpwindows.kernel.families.nested import Nested, index_by_end, index_by_star
 from dpwindows.kernel.families.starts import Block, Starts, without_rows
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.crossed import CrossedReader
-from dpwindows.reading.filters import inverse_taps, invert_backwards, invert_filter
+from dpwindows.reading.filters import inverse_taps, invert_backwards, invert_filter, invert_in_place
 from dpwindows.reading.maps import series_reader, step_reader
 from dpwindows.reading.moments import FloatArray, SeriesReader, StepsReader
 from dpwindows.reading.reader import Coefficients, Reader, StepDesignReader, Weights, reads
@@ -209,10 +209,15 @@ class NestedReader(StepDesignReader):
         if isinstance(self.design, StepDesign):
             return super().decode(measured)
         exist = lengths_exist(self._shape.longest, self.steps)
-        by_start = np.zeros(exist.shape)
-        by_start[exist] = measured
-        by_end = index_by_end(invert_filter(self._shape.taps, by_start.T / self._weights[:, None]))
-        return np.asarray(index_by_start(invert_filter(self._shape.taps, by_end)).T[exist])
+        # One table for all, by start and length: for millions of windows every table counts.
+        table = np.zeros(exist.shape)
+        table[exist] = measured
+        del measured
+        table /= self._weights
+        invert_in_place(self._shape.taps, table.T)
+        invert_in_place(self._shape.taps, index_by_end(table.T))
+        index_by_start(table.T)
+        return table[exist]
 
     def fresh(self) -> Memory:
         return self._ends.fresh(self._shape.longest)

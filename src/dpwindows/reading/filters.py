@@ -23,15 +23,21 @@ def pushed(newest: np.ndarray, past: np.ndarray) -> np.ndarray:
 
 def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
     """The series whose filtered version is `filtered`, along the first axis, in floating point (shape kept)."""
+    series = np.array(filtered.reshape(len(filtered), -1), dtype=np.float64)
+    invert_in_place(taps, series)
+    return series.reshape(filtered.shape)
+
+
+def invert_in_place(taps: Sequence[int], series: FloatArray) -> None:
+    """Put in place of numbers, shape (length, lanes), those whose filtered version they are, along the first axis."""
     # scipy.signal has a function for this, and takes longer to load than most series to be read.
-    known = np.array(taps[: len(filtered)], dtype=np.float64)
+    known = np.array(taps[: len(series)], dtype=np.float64)
     # Backwards, so that each step is one product of two stretches.
     later = -known[:0:-1] / known[0]
-    series = filtered.reshape(len(filtered), -1) / known[0]
+    series /= known[0]
     for t in range(1, len(series) if len(later) else 1):
         seen = min(t, len(later))
         series[t] += later[len(later) - seen :] @ series[t - seen : t]
-    return np.asarray(series.reshape(filtered.shape))
 
 
 def inverse_taps(taps: Sequence[int], count: int) -> FloatArray:

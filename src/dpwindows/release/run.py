@@ -149,11 +149,10 @@ def _loss(forecast: dict[str, Any], estimate: float) -> dict[str, Any]:
 
 def _decode(measurement: Measurement, k: int, noisy: NDArray[Any]) -> FloatArray:
     reader, groups = reading.of(measurement.design.at(k)), len(measurement.cells)
-    measured = noisy.astype(np.float64)
-    del noisy
     if groups == 1:
-        return reader.decode(measured)
-    by_group = measured.reshape(groups, -1)
+        # Nobody else holds these numbers: a reader lets them go once it has read them.
+        return reader.decode(noisy.astype(np.float64))
+    by_group = noisy.astype(np.float64).reshape(groups, -1)
     at_once = max(1, _DECODED // max(1, by_group.shape[1]))
     return np.concatenate(
         [reader.decode_each(by_group[first : first + at_once]).ravel() for first in range(0, groups, at_once)]
@@ -185,23 +184,32 @@ def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
 def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundaries: pa.Array) -> dict[str, Any]:
     """Every column of one measure of one window family that needs no data, in canonical order."""
     window = allotment.query.window
+    # What is worked out in several arrays comes first, as long as few are held: there may be millions of rows.
+    errors = {
+        "std_error": allotment.std_errors(asked),
+        "half_width": allotment.half_widths(asked, plan.confidence),
+        "bias_bound": _zeros_once(allotment.bias_bounds()),
+    }
     first, last = window_steps(window, plan.timeline.steps)
-    rows, bias = len(last), allotment.bias_bounds()
-    columns = {
+    rows = len(last)
+    columns = errors | {
         "window": _repeated(pa.scalar(window.text), rows),
         "measure": _repeated(pa.scalar(asked.kind), rows),
         "k": _repeated(pa.scalar(asked.written_k, pa.int64()), rows),
         "first_step": first,
         "last_step": _stretches(pa.array(np.arange(plan.timeline.steps + 1)), last),
-        "start": boundaries.take(pa.array(first - 1)),
+        # Steps are numbered from 1 on.
+        "start": pa.concat_arrays([boundaries[:1], boundaries]).take(pa.array(first)),
         "end": _stretches(boundaries, last),
         "complete": are_complete(window, first, last, plan.timeline.steps),
-        "std_error": allotment.std_errors(asked),
-        "bias_bound": bias if bias.any() else _repeated(pa.scalar(0.0), rows),
-        "half_width": allotment.half_widths(asked, plan.confidence),
     }
     groups = allotment.measurement.groups
     return columns if groups is None else in_groups(columns, groups)
+
+
+def _zeros_once(values: FloatArray) -> FloatArray | pa.ChunkedArray:
+    """The values; zeros, if all are, are held in memory for a few rows."""
+    return values if values.any() else _repeated(pa.scalar(0.0), len(values))
 
 
 def _repeated(value: pa.Scalar, rows: int) -> pa.ChunkedArray:

@@ -208,15 +208,15 @@ MUTANTS = [
     Mutant(
         "Counts above 2^53 are rounded when noise is added, and neighbours are told apart.",
         "kernel/measure.py",
-        "np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)",
-        "np.clip(held + np.clip(noise, -furthest, furthest) * 1.0, -_RELEASED, _RELEASED)",
+        "noisy += np.clip(exact, -_EXACT, _EXACT).astype(np.int64, copy=False)",
+        "noisy = (noisy + np.clip(exact, -_EXACT, _EXACT) * 1.0).astype(np.int64)",
         f"{KERNEL}test_the_noise_is_of_integers_and_symmetric",
     ),
     Mutant(
         "A sampler at the end of its range gives away the exact count.",
         "kernel/measure.py",
-        "np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)",
-        "held + noise",
+        "np.clip(noisy, -_RELEASED, _RELEASED, out=noisy)",
+        "np.clip(exact, -_EXACT, _EXACT).astype(np.int64) + noise",
         f"{KERNEL}test_saturated_noise_does_not_reveal_the_exact_value",
     ),
     Mutant(

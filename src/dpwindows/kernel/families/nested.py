@@ -133,16 +133,16 @@ def _weighed(filtered: IntArray, weights: tuple[int, ...]) -> IntArray:
 
 
 def index_by_end(by_start: IntArray) -> IntArray:
-    """Values by length and start, by length and end; windows that end after the last start are left out."""
-    by_end = np.zeros_like(by_start)
+    """Values by length and start, by length and end, in place; windows that end after the last start are left out."""
     for more, row in enumerate(by_start):
-        by_end[more, more:] = row[: len(row) - more]
-    return by_end
+        row[more:] = row[: len(row) - more]
+        row[:more] = 0
+    return by_start
 
 
 def index_by_start(by_end: IntArray) -> IntArray:
-    """Values by length and end, by length and start: what `index_by_end` gives, turned back."""
-    by_start = np.zeros_like(by_end)
+    """Values by length and end, by length and start, in place: what `index_by_end` gives, turned back."""
     for more, row in enumerate(by_end):
-        by_start[more, : len(row) - more] = row[more:]
-    return by_start
+        row[: len(row) - more] = row[more:]
+        row[len(row) - more :] = 0
+    return by_end

@@ -304,18 +304,17 @@ def whole_distinct(by_end: FloatArray, weights: FloatArray, most: IntArray | Non
     place it rises by no more than those items.
 
     Args:
-        by_end: the table.
-        weights: one over the squared errors of its numbers.
+        by_end: the table. The memory of each row becomes that of its whole numbers.
+        weights: one over the squared errors of its numbers, used up.
         most: what each window may count at most, no less for a longer one, shape as the table.
 
     Returns:
         Shape as given, 0 where a row has no windows.
     """
     steps, longest = by_end.shape
-    weights = weights.copy()
     for row in rows_by_start(weights):
         row[:] = np.maximum.accumulate(row[::-1])[::-1]
-    found = np.zeros((steps, longest), dtype=np.int64)
+    found = by_end.view(np.int64)
     before = np.zeros(0, dtype=np.int64)
     for b in range(steps):
         if len(before) == longest:
@@ -329,6 +328,7 @@ def whole_distinct(by_end: FloatArray, weights: FloatArray, most: IntArray | Non
             new = np.minimum(new, np.minimum.accumulate(most[b, : len(held)] - held[::-1])[::-1])
         before = held + new
         found[b, : len(before)] = before[::-1]
+        found[b, len(before) :] = 0
     return found
 
 

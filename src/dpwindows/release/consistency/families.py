@@ -123,12 +123,16 @@ def _segments(first: IntArray, last: IntArray) -> list[slice]:
 def _simulated(allotment: Allotment, design: Design, rows: int, size: float, common: float) -> Iterator[FloatArray]:
     """Noise as the estimates have it, in mean and covariance: for traces only, no noise of a release."""
     generator = np.random.default_rng(_SEED)
-    for _ in range(min(_MOST_OFTEN, max(_LEAST_OFTEN, _SIMULATED // rows))):
-        noise = generator.standard_normal(design.rows)
-        noise *= size * math.sqrt(1 - common)
+
+    def noise() -> FloatArray:
+        drawn = generator.standard_normal(design.rows)
+        drawn *= size * math.sqrt(1 - common)
         if common:
-            noise += size * math.sqrt(common) * generator.standard_normal()
-        yield allotment.own(reading.of(design).decode(noise))
+            drawn += size * math.sqrt(common) * generator.standard_normal()
+        return drawn
+
+    for _ in range(min(_MOST_OFTEN, max(_LEAST_OFTEN, _SIMULATED // rows))):
+        yield allotment.own(reading.of(design).decode(noise()))
 
 
 def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:
@@ -148,11 +152,13 @@ def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:
             at_least[k] = at_least[k + 1] + exact[k]
 
     def smoothed(estimate: FloatArray, *thresholds: int) -> Smoothed:
-        variance = reduce(np.add, (known.allotment.variance(Measure("at_least", k)) for k in thresholds))
+        def variances() -> FloatArray:
+            return reduce(np.add, (known.allotment.variance(Measure("at_least", k)) for k in thresholds))
+
         traced = [found for k in thresholds if (found := known.traces[k]) is not None]
         if len(traced) < len(thresholds):
-            return Smoothed(estimate, variance)
-        return smooth(estimate, variance, known.smoothers, np.sum(traced, axis=0), known.parts)
+            return Smoothed(estimate, variances())
+        return smooth(estimate, variances, known.smoothers, np.sum(traced, axis=0), known.parts)
 
     return Family(
         known,

@@ -13,8 +13,9 @@ Counts that smoothing would move far are moved no further than `FURTHEST` standa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 
 import numpy as np
@@ -30,7 +31,7 @@ FURTHEST = 2.0
 _HALF_WIDTHS, _PERIODS = (1, 2, 3, 5, 8, 13, 21, 34), (1, 2, 4, 8)
 # Half widths along ends and along starts, as parts of a window's length.
 _SHARES = ((0.05, 0.05), (0.1, 0.1), (0.2, 0.2), (0.4, 0.4), (0.8, 0.8), (0.4, 0.05), (0.05, 0.4))
-# Numbers of simulated noise that are smoothed at a time, which bounds memory.
+# Numbers that are worked on at a time where there may be millions, which bounds memory.
 _AT_ONCE = 1 << 15
 # Of a number's squared error, at least this part is taken to remain, however well smoothing seems to do.
 _LEAST_ERROR = 0.25
@@ -55,15 +56,15 @@ def traces(simulated: Callable[[], Iterator[FloatArray]], smoothers: Smoothers, 
     """
     found, noises = [], simulated()
     at_once = max(1, _AT_ONCE // len(parts))
-    while some := list(islice(noises, at_once)):
-        noise = np.array(some)
-        del some
+    while len(noise := np.array(list(islice(noises, at_once)))):
         sums = []
         for moved in smoothers(noise):
             moved -= noise
             moved *= noise
             sums.append([moved[:, part].sum(axis=1) for part in _masks(parts)])
+            del moved
         found.append(np.array(sums))
+        del noise
     return np.asarray(np.concatenate(found, axis=2).mean(axis=2))
 
 
@@ -74,35 +75,39 @@ def _masks(parts: NDArray[np.uint8]) -> Iterator[NDArray[np.bool_]]:
 
 def smooth(
     estimate: FloatArray,
-    variance: FloatArray,
+    variances: Callable[[], FloatArray],
     smoothers: Smoothers,
     known: FloatArray,
     parts: NDArray[np.uint8],
 ) -> Smoothed:
     """The mixture of smoothers of least estimated error, in each part of the numbers by itself.
 
-    The numbers with noise and their variances have the shape (n,); the variances become squared errors, in place.
-    `known` are the `traces` of the noise, `parts` as there.
+    The numbers with noise, and their variances when they are asked for, have the shape (n,). `known` are the `traces`
+    of the noise, `parts` as there.
     """
-    moves = []
+    # In single precision: there may be millions, and they only have to be near.
+    moves = np.empty((len(known), len(estimate)), dtype=np.float32)
+    rows = iter(moves)
     for found in smoothers(estimate):
-        found -= estimate
-        # In single precision: there may be millions, and they only have to be near.
-        moves.append(found.astype(np.float32))
+        np.subtract(found, estimate, out=next(rows), casting="same_kind")
         del found
-    values, squared_error = estimate.copy(), variance
+    values, squared_error = estimate.copy(), variances()
     for at, part in enumerate(_masks(parts)):
-        shifts = np.empty((len(moves), int(part.sum())))
-        for shift, move in zip(shifts, moves, strict=True):
-            shift[:] = move[part]
-        gram, trace = shifts @ shifts.T, known[:, at]
+        some = np.array_split(np.flatnonzero(part), -(-int(part.sum()) // _AT_ONCE))
+        gram, trace = reduce(np.add, (own @ own.T for own in _doubles(moves, some))), known[:, at]
         weights = _least(gram, -trace)
-        reach = FURTHEST * np.sqrt(variance[part])
-        values[part] += np.clip(weights @ shifts, -reach, reach)
-        change = float(weights @ gram @ weights + 2 * weights @ trace) / shifts.shape[1]
+        change = float(weights @ gram @ weights + 2 * weights @ trace) / sum(map(len, some))
         noise_mean = float(squared_error[part].mean())
+        for places, own in zip(some, _doubles(moves, some), strict=True):
+            reach = FURTHEST * np.sqrt(squared_error[places])
+            values[places] += np.clip(weights @ own, -reach, reach)
         squared_error[part] *= min(1.0, max(_LEAST_ERROR, 1 + change / noise_mean)) if noise_mean > 0 else 1.0
     return Smoothed(values, squared_error)
+
+
+def _doubles(moves: NDArray[np.float32], some: Iterable[IntArray]) -> Iterator[FloatArray]:
+    """Moves of some numbers at a time, in double precision."""
+    return (moves[:, places].astype(np.float64) for places in some)
 
 
 def _least(gram: FloatArray, gain: FloatArray) -> FloatArray:
@@ -164,8 +169,14 @@ def window_smoothers(steps: int, longest: int) -> Smoothers:
             some = slice(places[begin].start, places[begin + len(lengths) - 1].stop)
             yield some, inside, rows_by_start_at(table, begin, *inside.shape)
 
+    def in_windows(table: FloatArray, windows: FloatArray) -> FloatArray:
+        found = np.empty_like(windows)
+        for some, inside, rows in by_starts(table):
+            found[..., some] = rows[..., inside]
+        return found
+
     def smoothers(windows: FloatArray) -> Iterator[FloatArray]:
-        # One table for all: for millions of windows every table counts.
+        # One table for all, and none of what was made of it before: for millions of windows every table counts.
         table = np.zeros((*windows.shape[:-1], steps + AT_ONCE, longest))
         for along_ends, along_starts in _SHARES:
             for some, inside, into in by_starts(table):
@@ -176,10 +187,7 @@ def window_smoothers(steps: int, longest: int) -> Smoothers:
                 lengths = by_end_lengths[begin : begin + AT_ONCE]
                 rows = table[..., begin : begin + len(lengths), : int(lengths[-1])]
                 rows[:] = _smoothed_rows(rows, lengths, along_starts)
-            found = np.empty_like(windows)
-            for some, inside, rows in by_starts(table):
-                found[..., some] = rows[..., inside]
-            yield found
+            yield in_windows(table, windows)
 
     return smoothers
 

@@ -273,7 +273,8 @@ def _longer(every: Sequence[tuple[Known, Smoothed]], span: int, common: float) -
 
 def _typical(alone: Sequence[tuple[Known, Smoothed]]) -> float:
     """The weight of most any windows."""
-    return 1 / max(float(np.median(np.concatenate([found.squared_error for _, found in alone]))), _NO_WEIGHT)
+    errors = np.concatenate([found.squared_error for _, found in alone])
+    return 1 / max(float(np.median(errors, overwrite_input=True)), _NO_WEIGHT)
 
 
 def _add(known: Known, found: Smoothed, total: FloatArray, weights: FloatArray) -> None:
@@ -341,6 +342,7 @@ def _make_whole(table: Table, before: Sequence[Table | Occurrences]) -> None:
     elif table.k == 1:
         around = [one for one in before if not isinstance(one, Band) and one.k <= 1 and not one.is_exact]
         most = reduce(np.minimum, (one.least_around(*table.windows()) for one in around)) if around else None
+        # Nobody asks for its weights any more: there may be millions, and no room for more of them.
         table.values = whole_distinct(table.values, table.weights, most)
     else:
         table.values = np.rint(table.values).astype(np.int64)

@@ -167,11 +167,11 @@ rolling:2
     differences; Laplace; release stream: rolling-differences | = 1.50 | = 1.64 | = 1.25
     rough; Gaussian; endless: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | - | -
     rough; Gaussian; release stream: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | = 1.08 |
-        = 1.00
+        = 1.09
     smooth; Gaussian; endless: rolling-filter 1.03 | rolling-patterns-period 1.29 | - | -
     smooth; Gaussian; release stream: rolling-filter 1.03 | rolling-patterns-period 1.29 | = 1.09 |
-        rolling-filter 1.00
-    offset; Gaussian; release stream: - | = 1.00 | = 1.00 | = 1.00
+        rolling-filter 1.40
+    offset; Gaussian; release stream: - | rolling-chains-item 6.99 | = 4.21 | = 2.04
 any
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
     blocks tent, tree; Laplace; stream endless: any-trees-event 3.37 | - | - | -
@@ -214,8 +214,7 @@ tumbling:3
     rough; Gaussian; release stream: one-series-for-periods 1.08 | = 1.18 | = 1.18 | = 1.18
     smooth; Gaussian; endless: one-series-for-periods 1.19 | = 2.63 | - | -
     smooth; Gaussian; release stream: one-series-for-periods 1.12 | = 1.03 | = 1.03 | = 1.36
-    offset; Gaussian; release: - | - | - | one-series-for-periods 1.78
-    triangle; Gaussian; release: - | - | - | one-series-for-periods 1.67
+    offset; Gaussian; release: - | one-series-for-periods 3.49 | = 3.49 | = 1.73
 to-date:3
     alone; Gaussian Laplace; endless: one-series-for-periods | windows-on-lines 1.34 | - | -
     alone; Gaussian Laplace; release: one-series-for-periods | windows-on-lines 1.50 | = | =

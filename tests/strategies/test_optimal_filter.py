@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dpwindows import reading
-from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
@@ -124,21 +123,6 @@ def test_descent_finds_the_minimum_of_a_crooked_valley() -> None:
         return float(value), np.array([-2 * (1 - x) - 400 * x * (y - x * x), 200 * (y - x * x)])
 
     assert np.allclose(minimise(valley, np.array([-1.2, 1.0]), rounds=300, tolerance=0.0), 1.0, atol=1e-4)
-
-
-def test_of_items_added_or_removed_it_serves_those_counted_in_one_run() -> None:
-    """For several runs `offset-filter` errs less, whatever their number."""
-    once, twice = CountingRule(max_runs=1), CountingRule(max_runs=2)
-    served = [(Rolling(10), 500, once), (Rolling(7), 8, CountingRule())]
-    left = [(Rolling(10), 500, twice), (Rolling(10), 500, CountingRule()), (Rolling(4), 8, CountingRule())]
-    for cases, applies in ((served, True), (left, False)):
-        for window, steps, rule in cases:
-            asked = Problem(window, steps, (1,), ADD_REMOVE, GAUSSIAN, 1.0, rule=rule)
-            assert (optimal_filter.design(asked) is not None) == applies
-    asked = Problem(Rolling(7), 8, (1,), ADD_REMOVE, GAUSSIAN, 1.0)
-    best, second = candidates(asked)[:2]
-    assert best.strategy == optimal_filter.NAME
-    assert 1.04 * score(best) < score(second)
 
 
 @pytest.mark.parametrize(("length", "period", "error"), [(7, 7, 10.15), (28, 7, 11.01), (28, 28, 14.49), (7, 8, 11.4)])

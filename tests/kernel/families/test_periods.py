@@ -31,8 +31,7 @@ from dpwindows.kernel.families.periods import (
     series_of,
 )
 from dpwindows.kernel.families.series import Series, series
-from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
@@ -201,12 +200,12 @@ def test_periods_are_measured_and_read_one_by_one(window: ToDate, steps: int, la
         assert reader.fourth_moment() == pytest.approx((decoder**4).sum(axis=1))
 
 
-def test_a_matrix_for_another_number_of_periods_is_not_certified() -> None:
+def test_a_filter_for_another_number_of_periods_is_not_certified() -> None:
     problem = problem_of(Tumbling(2), ItemAddRemove(), GAUSSIAN)
 
     def counted(periods: int) -> Design:
-        matrix = MatrixCounter(np.eye(periods, dtype=np.int64))
-        return Design(problem, SeriesInPeriods.of_release(Tumbling(2), STEPS, matrix, continued=True), "")
+        rows = OffsetFilter((4, -1), tuple(range(8 + periods, 8, -1)), (1,) * periods, 0)
+        return Design(problem, SeriesInPeriods.of_release(Tumbling(2), STEPS, rows, continued=True), "")
 
     assert counted(3).sensitivity > 0
     for periods in (1, 2, 4, 5):

@@ -165,8 +165,10 @@ class OffsetNorm:
 
         Proof. With M as it is before it is divided what is measured moves by `2^-shift M f + e`. Each entry is rounded
         by at most 1/2, so `|e_t| <= t / 2`. Over all thresholds the norm is at most the root of the sum of
-        `|M f|^2 / 4^shift` and the root of that of `|e|^2`; both are rounded up. QED.
+        `|M f|^2 / 4^shift` and the root of that of `|e|^2`; both are rounded up. Parts of 2^0 are not rounded. QED.
         """
+        if not self.shift:
+            return total
         squares = sum(place**2 for place in range(1, len(self.lags) + 1))
         return (isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1) ** 2
 

@@ -127,12 +127,12 @@ def measured_error(plan: dw.Plan, answers: ExactAnswers, repeats: int) -> float:
 def reference(cell: Cell, strategy: str) -> float | None:
     """The forecast error of another strategy; None where it does not serve."""
     try:
-        return _rms(cell.plan(strategy))
+        return rms_of(cell.plan(strategy))
     except InputError:
         return None
 
 
-def _rms(plan: dw.Plan) -> float:
+def rms_of(plan: dw.Plan) -> float:
     """The root mean square over all that is released; every measure has as many numbers."""
     return float(np.sqrt(np.mean([entry.rms**2 for entry in plan.forecast()])))
 
@@ -154,7 +154,7 @@ def row_of(cell: Cell, counted: Counted, repeats: int) -> dict[str, Any]:
         "name": cell.name,
         "strategy": forecast.strategy,
         "measured": measured_error(plan, counted(plan.wanted), few),
-        "forecast": _rms(plan),
+        "forecast": rms_of(plan),
         "largest": max(entry.max for entry in (forecast, *others)),
         "limit": _least(plan),
         "direct": reference(cell, "direct"),

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from accuracy import Cell, cells
+from accuracy import Cell, cells, rms_of
 
 import dpwindows as dw
 import dpwindows.kernel
@@ -204,7 +204,7 @@ def show_gains() -> None:
     needs: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for cell in cells():
         plans = {name: plan for name in BATCH if (plan := planned(cell, name)) is not None}
-        errors = {name: plan.forecast()[0].rms for name, plan in plans.items()}
+        errors = {name: rms_of(plan) for name, plan in plans.items()}
         best = min(errors, key=lambda name: errors[name])
         needs[best] |= own(plans[best].allotments[0].measurement.design)
         rivals = [error for name, error in errors.items() if name != best]

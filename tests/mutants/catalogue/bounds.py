@@ -408,8 +408,8 @@ MUTANTS = [
     Mutant(
         "Of the starts and stops of two counts one kind is taken to be free.",
         "kernel/families/changes_of_two_counts.py",
-        "4 * prices.start * (known.k - 1) * known.places",
-        "3 * prices.start * (known.k - 1) * known.places",
+        "2 * known.items * prices.start * (known.k - 1) * known.places",
+        "(2 * known.items - 1) * prices.start * (known.k - 1) * known.places",
         "tests/kernel/families/test_changes_of_two_counts.py::test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences",
     ),
     Mutant(

@@ -501,7 +501,7 @@ MUTANTS = [
         "kernel/families/runs.py",
         "(2 if one.signed else 1) * runs_bound(",
         "runs_bound(",
-        f"{DRAWN}[series-4]",
+        f"{DRAWN}[steps_of_series-4]",
     ),
     Mutant(
         "A period is charged as one step.",
@@ -596,7 +596,7 @@ MUTANTS = [
         "kernel/families/runs.py",
         "min(-(-one.within // measured.every), one.places)",
         "1",
-        f"{DRAWN}[series-5]",
+        f"{DRAWN}[steps_of_series-4]",
     ),
     Mutant(
         "The end of an interval is not charged.",
@@ -610,7 +610,7 @@ MUTANTS = [
         "kernel/maps/tent_tree.py",
         "self.column_total - self.tent_weights.sum(axis=0)",
         "self.column_total - 0 * self.tent_weights.sum(axis=0)",
-        f"{DRAWN}[series-4]",
+        f"{DRAWN}[series-5]",
     ),
     Mutant(
         "Two of the four corners of a rectangle are not charged.",

@@ -210,7 +210,7 @@ MUTANTS = [
         "kernel/measure.py",
         "noisy += np.clip(exact, -_EXACT, _EXACT).astype(np.int64, copy=False)",
         "noisy = (noisy + np.clip(exact, -_EXACT, _EXACT) * 1.0).astype(np.int64)",
-        f"{KERNEL}test_the_noise_is_of_integers_and_symmetric",
+        f"{KERNEL}test_adding_noise_is_clipping_in_exact_integers",
     ),
     Mutant(
         "A sampler at the end of its range gives away the exact count.",

@@ -1,10 +1,13 @@
 """`offset-filter`: a filter whose noise has a common random offset, for rolling counts under item add/remove.
 
 An item that is added may be counted at half of all steps and more, so much of what it costs is the mean of its series.
-With `L` a fractional filter, `L'(1 - c 11')L` is the precision of its noise plus one random number common to all
-steps, which is lenient about that mean. Its factor is lower-triangular and takes a few integers for each step
-(`OffsetFilter`), so batch and continual release share it. Its three parameters are sought at the cost of evenly spaced
-runs, a place apart; the certificate is `rolling-chains-item`.
+With `G` the Gram matrix of a fractional filter, `G - c 11'` is the precision of the filter's noise plus one random
+number common to all steps, which is lenient about that mean. The factor M of `G - c 11' = M'M` is lower-triangular, so
+batch and continual release share it. Its three parameters are sought at the cost of evenly spaced runs, a place apart;
+the certificate is `rolling-chains-item`.
+
+In many steps the factor is that of `L'(1 - c 11')L`, L the filter: `OffsetFilter`, a few integers for each step, with
+the same certificate. Its noise is larger only near the end of the range.
 """
 
 from __future__ import annotations
@@ -22,25 +25,28 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.families.runs import most_runs
 from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import LONGEST as FILTER
 from dpwindows.strategies.search.fractional import as_integers, real_taps, search
-from dpwindows.strategies.search.portable import product
+from dpwindows.strategies.search.portable import cholesky, product
 
 NAME = "offset-filter"
-# One step has no mean of its own. Many steps take O(steps^2).
-SHORTEST, LONGEST = 2, 1 << 15
+# One step has no mean of its own. The factor of G takes O(steps^3), and is for so many steps; that of L O(steps^2).
+SHORTEST, DENSE, LONGEST = 2, 512, 1 << 15
 # The share of the precision of the mean that is left: what is tried.
 _SHARES = np.array([round(0.01 * 1.05**power, 4 if power >= 0 else 6) for power in range(-46, 93)])
 # Prices for every one that are tried, in parts of what one costs by itself.
 _PRICES = np.linspace(0, 1, 96) ** 2
-# How many places and windows are enough to tell by, and the most distances of places.
-PART, _WINDOWS, _LAGS = 512, 8, 1024
+# How many windows are enough to tell by, and the most distances of places.
+_WINDOWS, _LAGS = 8, 1024
 # Bits of weights and offsets.
 _SHIFT = 34
+# More than any sum of the inverse of a Gram matrix.
+_MORE = 2.0**100
 
 
 def design(problem: Problem) -> Design | None:
@@ -52,7 +58,16 @@ def design(problem: Problem) -> Design | None:
         return None
     alpha, decay, share = parameters(window.length, problem.steps, problem.thresholds, problem.rule)
     chosen = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
-    return Design(problem, Series(filtered(alpha, decay, share, problem.steps, 2.0**problem.bits)), NAME, chosen)
+    filtered_map = measured(alpha, decay, share, problem.steps, 2.0**problem.bits)
+    return None if filtered_map is None else Design(problem, Series(filtered_map), NAME, chosen)
+
+
+def measured(alpha: float, decay: float, share: float, steps: int, size: float) -> MatrixCounter | OffsetFilter | None:
+    """The map of a filter times `size` with its offset; None where what matters of it is rounded off."""
+    if steps > DENSE:
+        return filtered(alpha, decay, share, steps, size)
+    weights = on_increments(alpha, decay, share, steps, size)
+    return None if weights is None else MatrixCounter(weights)
 
 
 def filtered(alpha: float, decay: float, share: float, steps: int, size: float) -> OffsetFilter:
@@ -70,11 +85,41 @@ def filtered(alpha: float, decay: float, share: float, steps: int, size: float) 
     return OffsetFilter(taps, tuple(later_first[::-1]), tuple(listed), _SHIFT)
 
 
+def on_increments(alpha: float, decay: float, share: float, steps: int, size: float) -> IntArray | None:
+    """The filter times `size`, in integers: its weights on increments; None where an entry that matters is rounded off.
+
+    Args:
+        alpha: the order of the filter.
+        decay: its decay.
+        share: the part of the precision of the mean that is left.
+        steps: T.
+        size: lattice units to one count.
+
+    Returns:
+        `E = M D^-1`, whose columns are sums of M's from x on; shape (T, T).
+    """
+    weights = np.rint(_factor(alpha, decay, share, steps) * size).astype(np.int64)
+    return np.cumsum(weights[:, ::-1], axis=1)[:, ::-1] if (np.diagonal(weights) > 0).all() else None
+
+
+@lru_cache(maxsize=16)
+def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
+    """M, lower-triangular, of `M'M = G - c 11'` with `1 - c 1'G^-1 1 = share`."""
+    places = np.arange(steps)
+    alike = autocorrelation(alpha, decay, steps)[abs(places[:, None] - places)]
+    # With G = L L' a row of ones below G makes one of numbers y with L y = 1 below L, and 1'G^-1 1 = y'y.
+    below = np.pad(alike, (0, 1), constant_values=1.0)
+    below[-1, -1] = _MORE
+    mean = float((cholesky(below)[-1, :-1] ** 2).sum())
+    # The factor of the matrix with rows and columns reversed, which is the same.
+    return np.asarray(cholesky(alike - (1 - share) / mean).T[::-1, ::-1])
+
+
 @lru_cache(maxsize=64)
 def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
     # Runs are of a part of many steps; the whole costs as much more as it is longer.
-    part = min(steps, max(PART, _WINDOWS * length))
+    part = min(steps, max(DENSE, _WINDOWS * length))
     charged = [
         (
             np.arange(min(length, part) if k == 1 else 1, part + 1),

@@ -57,10 +57,13 @@ def design(problem: Problem) -> Design | None:
     if not offset_filter.SHORTEST <= problem.steps <= offset_filter.LONGEST:
         return None
     filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
-    maps = [
-        offset_filter.filtered(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)
+    made = [
+        offset_filter.measured(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)
         for one, weight in zip(filters, weights, strict=True)
     ]
+    maps = [one for one in made if one is not None]
+    if len(maps) < len(made):
+        return None
     names = ("alpha", "decay", "share")
     parameters: dict[str, Any] = {
         name: list(values) for name, values in zip(names, zip(*filters, strict=True), strict=True)
@@ -113,7 +116,7 @@ class _Tried:
         cls, filters: Sequence[_Filter], weights: FloatArray, length: int, steps: int, thresholds: Sequence[int]
     ) -> _Tried:
         # What costs are in proportion to is known from fewer steps.
-        part = min(steps, max(offset_filter.PART, _WINDOWS * length))
+        part = min(steps, max(offset_filter.DENSE, _WINDOWS * length))
         variances, norms, offsets = (
             np.array(values) for values in zip(*(_lane(one, steps, part) for one in filters), strict=True)
         )

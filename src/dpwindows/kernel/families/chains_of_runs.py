@@ -2,7 +2,7 @@ r"""Rolling counts of whole items, through a filter whose noise has a common off
 
 **Between two runs nothing is gained.** How far can one item, added or removed, move what is measured? Its answers for a
 threshold are a 0/1 series f with n ones, and it moves the numbers by `M f`. From the integers that are applied is read
-off a bound `|M f|^2 <= f'Gf - c n^2`, with a constant c >= 0 and `G_st = r_|s-t|` (`offset_norm`). An item may be
+off a bound `|M f|^2 <= f'Gf - c n^2`, with a constant c >= 0 and `G_st = r_|s-t|` (`norm_of`). An item may be
 counted at half of all steps, so n is large where f is costly, and the constant takes much of it off: that is what noise
 with a common random offset gains. Where no r_d, d >= 1, is positive, pairs of ones in different runs only lower f'Gf.
 It is at most the sum over the runs of `q(l) = l r_0 + 2 sum_{0<d<l} (l-d) r_d`, and q is concave: its second
@@ -52,6 +52,7 @@ from dpwindows.kernel.families.norms import autocorrelation
 from dpwindows.kernel.families.run_patterns import Lags
 from dpwindows.kernel.families.runs import most_runs
 from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap, Memory
 from dpwindows.kernel.rules import ITEM_UNITS, Case, rule
@@ -109,14 +110,14 @@ class SeriesByThreshold(StepShape):
     Rolling,
     ITEM_UNITS,
     GAUSSIAN,
-    (OffsetFilter, SeriesByThreshold),
-    when="filters with a row for every step, offsets that fall fast enough and no products of unlike rows above 0",
+    (MatrixCounter, OffsetFilter, SeriesByThreshold),
+    when="a row for every step, no products of unlike rows above 0; of a filter offsets that fall fast enough",
 )
 def rolling_chains_l2(case: Case) -> int | None:
-    """Rolling counts, one item added or removed or changed: filters with a common offset, by the best chain of runs.
+    """Rolling counts, one item added or removed or changed: through a matrix or a filter with a common offset.
 
     Proof. *Added or removed.* For each threshold k the change is f_k, a 0/1 series of n_k ones. With c >= 0 and G of
-    `offset_norm` (whose rounding `OffsetNorm.rounded` pays for) and any prices P, Q >= 0 it costs at most
+    `norm_of` (whose rounding `OffsetNorm.rounded` pays for) and any prices P, Q >= 0 it costs at most
 
         f'Gf - c n_k^2 <= max_{0 <= x <= m} (P x - c x^2) + Q R + (f'Gf - P n_k - Q runs),
 
@@ -132,7 +133,7 @@ def rolling_chains_l2(case: Case) -> int | None:
     shape, thresholds = case.measured, case.thresholds
     apart = isinstance(shape, SeriesByThreshold)
     maps = shape.maps if apart else (shape,) * len(thresholds)
-    norms = [norm for one in maps if (norm := offset_norm(one, case.steps)) is not None]
+    norms = [norm for one in maps if (norm := norm_of(one, case.steps)) is not None]
     if len(norms) != len(thresholds) or len({one.shift for one in norms}) > 1:
         return None
     if apart and shape.thresholds != thresholds:
@@ -173,7 +174,35 @@ class OffsetNorm:
         return (isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1) ** 2
 
 
-def offset_norm(measured: IntegerMap, steps: int | None) -> OffsetNorm | None:
+def norm_of(measured: IntegerMap, steps: int | None) -> OffsetNorm | None:
+    """What a map makes of a series; None where it has not a row for every step, or the proof is not for it."""
+    match measured:
+        case MatrixCounter(weights=matrix) if matrix.shape == (steps, steps):
+            norm: OffsetNorm | None = matrix_norm(matrix)
+        case OffsetFilter() if measured.length == steps:
+            norm = offset_norm(measured)
+        case _:
+            return None
+    return norm if norm is not None and max((0, *norm.lags[1:])) == 0 else None
+
+
+def matrix_norm(weights: NDArray[np.int64]) -> OffsetNorm:
+    """What a matrix of weights on the increments makes of a series.
+
+    Proof. It moves what is measured by `M f`, `M = E D` with E the `weights`, so it costs `f'Af`, `A = M'M` in exact
+    integers (`gram`). With `a_d` the largest entry of A at distance d from the diagonal (`largest_by_distance`), and
+    any c >= 0,
+
+        f'Af <= sum_{s,t} a_|s-t| f_s f_t = f'Gf - c n^2,   G_st = r_|s-t|,  r_d = a_d + c,
+
+    since `f_s f_t >= 0`. c is the largest that makes no `r_d`, d >= 1, positive, or 0 if some `a_d` is. QED.
+    """
+    majorant = largest_by_distance(gram(weights))
+    offset = max(0, -max(majorant[1:], default=0))
+    return OffsetNorm(tuple(value + offset for value in majorant), offset, 0)
+
+
+def offset_norm(measured: OffsetFilter) -> OffsetNorm | None:
     """What `OffsetFilter` makes of a series, from its integers; None where the conditions of the proof do not hold.
 
     Proof. Let `z = L f` be what the filter makes of f, `P_t = z_1 + ... + z_(t-1)`, and a, b the weights and offsets.
@@ -187,18 +216,30 @@ def offset_norm(measured: IntegerMap, steps: int | None) -> OffsetNorm | None:
     the sums of the first taps, as many as there are steps left: at least n times the least of these, if that is not
     negative. QED.
     """
-    if type(measured) is not OffsetFilter or measured.length != steps:
-        return None
+    steps = measured.length
     both = [weight * offset for weight, offset in zip(measured.weights, measured.offsets, strict=True)]
     later = zip(pairwise(both), measured.offsets[1:], strict=True)
     if both[-1] < 0 or any(before < after + offset**2 for (before, after), offset in later):
         return None
     highest = max(weight**2 + product for weight, product in zip(measured.weights, both, strict=True))
     lags = [highest * lag for lag in autocorrelation(measured.taps)[:steps]]
-    if max((0, *lags[1:])) > 0:
-        return None
     mean = max(0, min(accumulate(measured.taps[:steps])))
     return OffsetNorm((*lags, *[0] * (steps - len(lags))), both[-1] * mean**2, measured.shift)
+
+
+def gram(weights: NDArray[np.int64]) -> NDArray[Any]:
+    """`M'M` in exact integers, shape (T, T): `M = E D`, E the weights, shape (T, T), and D the first differences."""
+    matrix = weights.astype(object)
+    matrix[:, :-1] -= matrix[:, 1:].copy()
+    if len(matrix) * max(map(abs, matrix.flat)) ** 2 < 1 << 62:
+        small = matrix.astype(np.int64)
+        return np.asarray(np.einsum("ts,tu->su", small, small))
+    return np.asarray(matrix.T @ matrix)
+
+
+def largest_by_distance(matrix: NDArray[np.generic]) -> list[int]:
+    """The largest entry of a symmetric matrix at each distance 0, 1, ... from its diagonal."""
+    return [int(np.diagonal(matrix, distance).max()) for distance in range(len(matrix))]
 
 
 # --- Chains ----------------------------------------------------------------------------------------------------------

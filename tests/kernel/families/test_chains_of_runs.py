@@ -200,6 +200,7 @@ def test_filters_are_bounded_together_in_parts_of_one_size() -> None:
         (ASKED, (MAPS[0], Identity(1 << 24)), 6),
         (ASKED, (MAPS[0], SUMS), 6),
         (ASKED, (SUMS, SUMS), 6),
+        (ASKED, (SUMS, *MAPS), 6),
     ],
 )
 def test_what_no_proof_covers_is_refused(asked: Problem, maps: tuple[Any, ...], steps: int | None) -> None:

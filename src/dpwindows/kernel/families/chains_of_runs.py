@@ -133,7 +133,7 @@ def rolling_chains_l2(case: Case) -> int | None:
     apart = isinstance(shape, SeriesByThreshold)
     maps = shape.maps if apart else (shape,) * len(thresholds)
     norms = [norm for one in maps if (norm := offset_norm(one, case.steps)) is not None]
-    if len(norms) != len(thresholds) or len({one.shift for one in norms}) > 1:
+    if not len(norms) == len(maps) == len(thresholds) or len({one.shift for one in norms}) > 1:
         return None
     if apart and shape.thresholds != thresholds:
         return None

@@ -127,7 +127,8 @@ def offsets(draw: Draw, steps: int) -> Design:
     unit = draw.one(ItemAddRemove(), ItemLevel(), ItemPerPeriod(2))
     problem = Problem(Rolling(draw.whole(1, steps)), steps, draw.thresholds(steps), unit, GAUSSIAN, 1.0)
     own = offset_filter.filtered(0.6, 0.75, 0.3, steps, draw.one(9.0, 2.0**16))
-    return Design(problem, Series(draw.one(own, draw.offset_filter(steps))), "drawn")
+    made = draw.one(own, draw.offset_filter(steps), MatrixCounter(draw.triangle(steps)))
+    return Design(problem, Series(made), "drawn")
 
 
 def apart(draw: Draw, steps: int) -> Design:
@@ -136,10 +137,9 @@ def apart(draw: Draw, steps: int) -> Design:
     thresholds = draw.one((1, 2), (1, 3), (2, 3), (1, 2, 3)) if steps < 5 else (1, 2)
     problem = Problem(window, steps, thresholds, unit, GAUSSIAN, 1.0, bits=6)
     own, shift = threshold_filters.design(problem), draw.whole(0, 3)
-    maps: list[OffsetFilter]
+    maps: list[CausalMap]
     if own is not None and draw.whole(0, 1):
-        weighed = ((draw.whole(1, 9), one) for one in cast("Any", own.shape).maps)
-        maps = [replace(one, taps=tuple(weight * tap for tap in one.taps)) for weight, one in weighed]
+        maps = [MatrixCounter(draw.whole(1, 9) * one.weights) for one in cast("Any", own.shape).maps]
     else:
         made = (draw.offset_filter(steps, shift) for _ in problem.thresholds)
         maps = [replace(one, taps=draw.contracting(steps)) for one in made]

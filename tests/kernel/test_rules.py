@@ -172,6 +172,7 @@ rolling:2
     smooth; Gaussian; release stream: rolling-filter 1.03 | rolling-patterns-period 1.29 | = 1.09 |
         rolling-filter 1.40
     offset; Gaussian; release stream: - | rolling-chains-item 6.99 | = 4.21 | = 2.04
+    triangle; Gaussian; release stream: - | rolling-chains-item 10.73 | = 7.67 | = 2.69
 any
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
     blocks tent, tree; Laplace; stream endless: any-trees-event 3.37 | - | - | -
@@ -215,6 +216,7 @@ tumbling:3
     smooth; Gaussian; endless: one-series-for-periods 1.19 | = 2.63 | - | -
     smooth; Gaussian; release stream: one-series-for-periods 1.12 | = 1.03 | = 1.03 | = 1.36
     offset; Gaussian; release: - | one-series-for-periods 3.49 | = 3.49 | = 1.73
+    triangle; Gaussian; release: - | one-series-for-periods 4.80 | = 4.80 | = 1.67
 to-date:3
     alone; Gaussian Laplace; endless: one-series-for-periods | windows-on-lines 1.34 | - | -
     alone; Gaussian Laplace; release: one-series-for-periods | windows-on-lines 1.50 | = | =

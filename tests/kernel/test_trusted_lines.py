@@ -30,7 +30,7 @@ def test_a_release_rests_on_its_proof_and_on_no_other(trusted: Any) -> None:
     assert isinstance(design.shape, SeriesByThreshold)
     own, bound = trusted.own(design), PROOFS[design.proof]
     assert ("families.chains_of_runs", "SeriesByThreshold") in own
-    assert ("maps.filters", type(design.shape.maps[0]).__name__) in own
+    assert ("maps.counters", type(design.shape.maps[0]).__name__) in own
     proved = {place[1] for place in own} & {other.__name__ for other in PROOFS.values()}
     assert proved == {bound.__name__}
 

@@ -41,6 +41,7 @@ from dpwindows.strategies import (
     gap_filter,
     nested_filter,
     notch_filter,
+    offset_filter,
     stream_candidates,
 )
 from dpwindows.strategies.search.limits import limit
@@ -203,6 +204,7 @@ def test_candidates_come_best_first_or_are_refused_by_name() -> None:
         ("offset-filter", Rolling(7), (1,), ADD_REMOVE, 60),
         ("notch-filter", Rolling(7), (1,), ITEM, 100),
         ("threshold-filters", Rolling(4), (1, 3), ITEM, 16),
+        ("offset-filter", Rolling(7), (1,), ADD_REMOVE, offset_filter.DENSE + 1),
     ],
     ids=str,
 )

@@ -25,12 +25,15 @@ from dpwindows.kernel.families.chains_of_runs import (
     SeriesByThreshold,
     best_chain_of_runs,
     chain_bound,
+    gram,
+    largest_by_distance,
     most_runs_inside,
     offset_norm,
     rolling_chains_l2,
     worth_inside,
 )
 from dpwindows.kernel.families.run_patterns import Lags
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Identity, OffsetFilter
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import offset_filter, threshold_filters
@@ -52,13 +55,6 @@ def designed(length: int, *thresholds: int, steps: int, bits: int = 24) -> Desig
     return with_witness(found)
 
 
-def maps_of(design: Design) -> tuple[OffsetFilter, ...]:
-    assert isinstance(design.shape, SeriesByThreshold)
-    found = tuple(one for one in design.shape.maps if isinstance(one, OffsetFilter))
-    assert len(found) == len(design.shape.maps)
-    return found
-
-
 def dense(rows: OffsetFilter) -> NDArray[np.object_]:
     """The matrix on the values, from the definition."""
     steps, unit = rows.length, 1 << rows.shift
@@ -71,7 +67,7 @@ def dense(rows: OffsetFilter) -> NDArray[np.object_]:
     return found
 
 
-MAPS = maps_of(designed(2, 1, 2, steps=6))
+MAPS = tuple(offset_filter.filtered(*one, 6, 2.0**20) for one in ((0.6, 0.75, 0.3), (0.4, 0.5, 0.2)))
 ASKED = problem(2, 1, 2, steps=6)
 # What two ones in different runs cost together is more than apart.
 SUMS = OffsetFilter((1, 1), (9, 8, 7, 6, 5, 4), (1,) * 6, 0)
@@ -172,12 +168,11 @@ def test_prices_bound_whatever_has_so_few_runs_and_ones(k: int, seed: int) -> No
 
 
 def test_no_number_wraps_on_the_finest_lattice() -> None:
-    coarse = maps_of(designed(2, 1, 2, steps=6, bits=20))
-    huge = [replace(one, taps=tuple(tap << 60 for tap in one.taps)) for one in coarse]
-    bound = together(coarse, 2, (1, 2), PRESENCE)
+    huge = [replace(one, taps=tuple(tap << 60 for tap in one.taps)) for one in MAPS]
+    bound = together(MAPS, 2, (1, 2), PRESENCE)
     assert (bound << 120) * 1.001 >= together(huge, 2, (1, 2), PRESENCE) >= (bound << 120) * 0.999
     few = CountingRule(max_runs=2)
-    ruled = [bound_of(rolling_chains_l2, Rolling(2), made[0], 6, (1,), PRESENCE, rule=few) for made in (coarse, huge)]
+    ruled = [bound_of(rolling_chains_l2, Rolling(2), made[0], 6, (1,), PRESENCE, rule=few) for made in (MAPS, huge)]
     assert (ruled[0] << 120) * 1.001 >= ruled[1] >= (ruled[0] << 120) * 0.999
 
 
@@ -200,6 +195,7 @@ def test_filters_are_bounded_together_in_parts_of_one_size() -> None:
         (ASKED, (MAPS[0], Identity(1 << 24)), 6),
         (ASKED, (MAPS[0], SUMS), 6),
         (ASKED, (SUMS, SUMS), 6),
+        (ASKED, (SUMS, *MAPS), 6),
     ],
 )
 def test_what_no_proof_covers_is_refused(asked: Problem, maps: tuple[Any, ...], steps: int | None) -> None:
@@ -229,6 +225,44 @@ def test_items_that_change_cost_four_times_those_that_come_and_move_a_number_at_
 def test_a_wider_window_or_horizon_costs_no_less() -> None:
     bounds = [designed(2, 1, 2, steps=steps).sensitivity / 4.0**24 for steps in (4, 8, 16, 32)]
     assert all(one <= other * 1.01 for one, other in pairwise(bounds))
+
+
+# --- The integers of one matrix ---------------------------------------------------------------------------------------
+
+
+def test_the_gram_matrix_is_exact_on_every_lattice() -> None:
+    rng = np.random.default_rng(0)
+    for bits in (3, 12, 24, 25, 27, 34, 61):
+        weights = np.tril(rng.integers(-(1 << bits), 1 << bits, size=(40, 40)))
+        exact = weights.astype(object)
+        exact[:, :-1] = exact[:, :-1] - exact[:, 1:]
+        assert (gram(weights).astype(object) == exact.T @ exact).all()
+
+
+def test_the_largest_entry_at_each_distance() -> None:
+    assert largest_by_distance(np.array([[5, -1, 2], [-1, 7, 0], [2, 0, 6]])) == [7, 0, 2]
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (6, 6), (5, 4), (5, 6)], ids=str)
+def test_a_matrix_of_another_shape_has_no_bound(shape: tuple[int, int]) -> None:
+    assert bound_of(rolling_chains_l2, Rolling(2), MatrixCounter(np.eye(5)), 5, (1,), PRESENCE) >= 1
+    measured = MatrixCounter(np.eye(*shape, dtype=np.int64))
+    assert rolling_chains_l2(case(Rolling(2), measured, 5, (1,), PRESENCE)) is None
+
+
+def test_the_least_number_of_64_bits_is_not_taken_for_a_small_one() -> None:
+    """Its absolute value is none of 64 bits: NumPy's is the number itself."""
+    least = -(1 << 63)
+    weights = np.eye(6, dtype=np.int64)
+    weights[5, 0] = least
+    exact = weights.astype(object)
+    exact[:, :-1] = exact[:, :-1] - exact[:, 1:]
+    assert (gram(weights).astype(object) == exact.T @ exact).all()
+    added = np.eye(6, dtype=object)[0].cumsum()
+    true = int(((exact @ added) ** 2).sum())
+    assert true > 1 << 125
+    found = rolling_chains_l2(case(Rolling(3), MatrixCounter(weights), 6, (1,), PRESENCE))
+    assert found is None or found >= true
 
 
 # --- The integers of one filter ---------------------------------------------------------------------------------------
@@ -261,7 +295,7 @@ def test_what_rounding_adds_is_charged() -> None:
     ids=str,
 )
 def test_offsets_that_the_proof_is_not_for(weights: list[int], offsets: list[int]) -> None:
-    assert offset_norm(OffsetFilter((4, -1), tuple(weights), tuple(offsets), 0), len(weights)) is None
+    assert offset_norm(OffsetFilter((4, -1), tuple(weights), tuple(offsets), 0)) is None
 
 
 @pytest.mark.parametrize(("weights", "offsets"), [((9, 9), (1,)), ((), ())])

@@ -226,8 +226,8 @@ MUTANTS = [
     Mutant(
         "Pairs of ones in different runs may add to the cost, and are left out.",
         "kernel/families/chains_of_runs.py",
-        "if max((0, *lags[1:])) > 0:",
-        "if max((0, *lags[2:])) > 0:",
+        "max((0, *norm.lags[1:])) == 0",
+        "max((0, *norm.lags[2:])) == 0",
         f"{CHAINS}test_what_no_proof_covers_is_refused",
     ),
     Mutant(

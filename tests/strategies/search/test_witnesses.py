@@ -55,7 +55,7 @@ def test_every_candidate_carries_all_that_its_certificate_asks(case: Any) -> Non
 
 @pytest.mark.slow
 def test_a_filter_with_an_offset_in_many_steps_carries_its_answers() -> None:
-    problem = replace(asked(ItemAddRemove(), (1, 2), EVERY_OCCURRENCE), steps=offset_filter.PART + 1)
+    problem = replace(asked(ItemAddRemove(), (1, 2), EVERY_OCCURRENCE), steps=offset_filter.DENSE + 1)
     for strategy in (offset_filter.NAME, threshold_filters.NAME):
         design = candidates(problem, strategy)[0]
         known = design.certify(lambda question: design.witness[question.key])  # noqa: B023

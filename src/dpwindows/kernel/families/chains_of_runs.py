@@ -125,8 +125,9 @@ def rolling_chains_l2(case: Case) -> int | None:
     over the runs of f_k, of `q(l) - P l - Q` for l places, which is concave in l >= 1 (module docstring). Summed over
     thresholds, with their own filters and prices, it is a sum over the runs of f_1, and in each over the runs of the
     f_k inside it: at most the best chain. Without a rule of counting there is no price for runs.
-    *By a rule of counting* (`families.counted_by_rule`) there are fewer runs, each as long as it was, and fewer ones.
-    So each threshold by itself has a chain still, with that R and m; measured apart, their squared norms add.
+    *By a rule of counting* (`families.counted_by_rule`) there are fewer runs and fewer ones. What a bound on
+    occurrences leaves is a history itself; a bound on runs leaves the first of them, each as long as it was. So each
+    threshold by itself has a chain still, with that R and m; measured apart, their squared norms add.
     *Changed*, within some steps or all: the change is that of one history less that of another, and
     `|a - b|^2 <= 2|a|^2 + 2|b|^2` over all that is measured: four times as much. QED.
     """
@@ -134,7 +135,7 @@ def rolling_chains_l2(case: Case) -> int | None:
     apart = isinstance(shape, SeriesByThreshold)
     maps = shape.maps if apart else (shape,) * len(thresholds)
     norms = [norm for one in maps if (norm := norm_of(one, case.steps)) is not None]
-    if len(norms) != len(thresholds) or len({one.shift for one in norms}) > 1:
+    if not len(norms) == len(maps) == len(thresholds) or len({one.shift for one in norms}) > 1:
         return None
     if apart and shape.thresholds != thresholds:
         return None

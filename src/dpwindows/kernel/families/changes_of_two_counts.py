@@ -106,7 +106,7 @@ class CountsAutomaton(ListedMoves):
     @property
     def entries(self) -> Indices:
         """The states before, with nothing counted, or both (held for none)."""
-        return np.array([0] if self.apart else [0, self._counts + 1])
+        return np.array([0] if self.apart or self.items == 1 else [0, self._counts + 1])
 
     @cached_property
     def _last(self) -> Indices:

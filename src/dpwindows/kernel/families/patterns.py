@@ -98,12 +98,12 @@ def rolling_patterns_period_l2(case: Case) -> int | None:
     for all of them holds too, and may be sharper.
 
     Proof. The span begins at step p; places 1..N are the windows that end at p, p+1, ..., `N = min(W+L-1, T)` of them.
-    g is 0 at other ends (`period_sensitivity`). Where the horizon cuts the places off earlier, the same change on a
+    g is 0 at other ends (`families.runs`). Where the horizon cuts the places off earlier, the same change on a
     longer horizon costs no less: M is causal, so rows up to a step do not see what comes later. On the unbounded
     horizon there are more rows still. One threshold: for L = 1 g has one sign and at most k runs in W consecutive
     places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `two_runs_bound` or `held_bound`,
     or `waves_bound` if the span is all of the horizon. Otherwise `priced_bound`, with the most runs and the places of
-    one sign from `period_sensitivity`; if the span is all of the horizon, nothing is counted before. Each bound holds
+    one sign from `families.runs`; if the span is all of the horizon, nothing is counted before. Each bound holds
     whatever the memory, the near distances and the prices are. Where a rule of counting leaves fewer runs
     (`counted_by_rule`; an item changed within all steps), the automaton for k = 1 takes a price for changes as
     `priced_changes` does: what `2 runs` of them are worth is added. f has no more runs than it has starts, and g no

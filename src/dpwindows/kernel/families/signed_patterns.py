@@ -138,7 +138,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class TwoCounts:
-    """What is known of the changes that one item can make within a span (`period_sensitivity`).
+    """What is known of the changes that one item can make within a span (`families.runs`).
 
     Attributes:
         k: the threshold.

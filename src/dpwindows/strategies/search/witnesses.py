@@ -41,7 +41,7 @@ def with_witness(design: AnyDesign) -> AnyDesign:
         return answers[question.key]
 
     design.certify(advise)
-    if answers and isinstance(design.problem.unit, ItemLevel):
+    if isinstance(design.problem.unit, ItemLevel):
         with suppress(NotCertifiedError):
             replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certify(advise)
     return replace(design, witness=answers) if answers else design

@@ -34,7 +34,7 @@ def at_least(*thresholds: int) -> tuple[Measure, ...]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "other", "errors"),
-    [(ItemAddRemove(), "offset-filter", (37.7, 46.4)), (ItemLevel(), "filter", (75.3, 92.7))],
+    [(ItemAddRemove(), "offset-filter", (38.5, 45.8)), (ItemLevel(), "filter", (77.0, 91.5))],
     ids=("item-add-remove", "item"),
 )
 def test_a_month_of_at_least_1_and_3_errs_less_than_apart(unit: Unit, other: str, errors: tuple[float, float]) -> None:

@@ -3,8 +3,8 @@
 An item that is added may be counted at half of all steps and more, so much of what it costs is the mean of its series.
 With `G` the Gram matrix of a fractional filter, `G - c 11'` is the precision of the filter's noise plus one random
 number common to all steps, which is lenient about that mean. The factor M of `G - c 11' = M'M` is lower-triangular, so
-batch and continual release share it. Its three parameters are sought at the cost of evenly spaced runs, a place apart;
-the certificate is `rolling-chains-item`.
+batch and continual release share it. Its three parameters are sought at the cost of evenly spaced runs, which are
+nearly the worst; the certificate is `rolling-chains-item`.
 
 In many steps the factor is that of `L'(1 - c 11')L`, L the filter: `OffsetFilter`, a few integers for each step, with
 the same certificate. Its noise is larger only near the end of the range.
@@ -32,15 +32,18 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import LONGEST as FILTER
 from dpwindows.strategies.search.fractional import as_integers, real_taps, search
+from dpwindows.strategies.search.pattern_search import some_lengths
 from dpwindows.strategies.search.portable import cholesky, product
+from dpwindows.strategies.search.spectrum import cost_of, pair_counts
 
 NAME = "offset-filter"
-# One step has no mean of its own. The factor of G takes O(steps^3), and is for so many steps; that of L O(steps^2).
+# One step has no mean of its own. The factor of G and its certificate take O(steps^3), and are for so many steps; those
+# of L take O(steps^2).
 SHORTEST, DENSE, LONGEST = 2, 512, 1 << 15
 # The share of the precision of the mean that is left: what is tried.
 _SHARES = np.array([round(0.01 * 1.05**power, 4 if power >= 0 else 6) for power in range(-46, 93)])
-# Prices for every one that are tried, in parts of what one costs by itself.
-_PRICES = np.linspace(0, 1, 96) ** 2
+# How many lengths of runs, widths of gaps and numbers of runs the search charges for.
+_LENGTHS, _WIDTHS, _COUNTS = 24, 16, 5
 # How many windows are enough to tell by, and the most distances of places.
 _WINDOWS, _LAGS = 8, 1024
 # Bits of weights and offsets.
@@ -118,12 +121,13 @@ def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
 @lru_cache(maxsize=64)
 def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
-    # Runs are of a part of many steps; the whole costs as much more as it is longer.
+    # Patterns are of a part of many steps; the whole costs as much more as it is longer.
     part = min(steps, max(DENSE, _WINDOWS * length))
     charged = [
-        (
-            np.arange(min(length, part) if k == 1 else 1, part + 1),
+        _even_patterns(
+            min(length, steps) if k == 1 else 1,
             -(-runs * part // steps),
+            part,
             -(-places_by_rule(rule, k, length, steps) * part // steps),
         )
         for k in thresholds
@@ -133,28 +137,16 @@ def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: Count
 
     def errors(alpha: float, decay: float) -> FloatArray:
         """The squared error for each of the shares, as on an unbounded horizon."""
+        lags = autocorrelation(alpha, decay, min(part, _LAGS))
         alone, mean = (real_taps(-alpha, decay, steps) ** 2).sum(), (1 - decay) ** (-2 * alpha)
         variance = alone + (1 - _SHARES) / _SHARES * mean / steps
-        offsets, norms = (1 - _SHARES[:, None]) / (part * mean), norms_of_runs(alpha, decay, part)
-        prices = norms[1] * _PRICES
         cost = np.zeros(len(_SHARES))
-        for lengths, runs, ones in charged:
-            most = np.minimum(runs, (part + 1) / (lengths + 1))
-            chains = (most * np.maximum(norms[lengths] - prices[:, None] * lengths, 0)).max(axis=1)
-            at = np.minimum(ones, prices / (2 * offsets))
-            cost += (prices * at - offsets * at**2 + chains).min(axis=1)
+        for ones, pairs in charged:
+            cost += ((pairs @ lags)[:, None] - np.outer(ones**2, (1 - _SHARES) / (part * mean))).max(axis=0)
         return np.asarray(variance * cost)
 
-    alpha, decay = search(lambda alpha, decay: float(errors(alpha, decay).min()), min(length, steps), none=True)
+    alpha, decay = search(lambda alpha, decay: float(errors(alpha, decay).min()), min(length, steps))
     return alpha, decay, float(_SHARES[choice.first_near_best(errors(alpha, decay).tolist())])
-
-
-def norms_of_runs(alpha: float, decay: float, places: int) -> FloatArray:
-    """What a run of n = 0..places ones costs through the filter, by itself."""
-    lags = np.zeros(places)
-    few = autocorrelation(alpha, decay, min(places, _LAGS))
-    lags[: len(few)] = np.minimum(few, np.where(np.arange(len(few)) > 0, 0.0, np.inf))
-    return np.concatenate([[0.0], np.cumsum(np.cumsum(lags * np.where(np.arange(places) > 0, 2.0, 1.0)))])
 
 
 def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
@@ -162,3 +154,28 @@ def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
     taps = real_taps(alpha, decay, 3 * count)
     later = np.lib.stride_tricks.sliding_window_view(taps, 2 * count)[:count]
     return product(later, taps[: 2 * count])
+
+
+def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[FloatArray, FloatArray]:
+    """Evenly spaced runs: how many ones each pattern has, and how many ordered pairs of ones at each distance."""
+    all_pairs, ones = [], []
+    sizes = some_lengths(steps)
+    for size in _thinned(sizes[sizes >= shortest], _LENGTHS):
+        for gap in _thinned(sizes, _WIDTHS):
+            most = min(runs, (steps + gap) // (size + gap), max(1, places // size))
+            for count in _thinned(np.arange(1, most + 1), _COUNTS):
+                pattern = np.zeros(steps)
+                for first in range(0, count * (size + gap), size + gap):
+                    pattern[first : first + size] = 1
+                pairs = pair_counts(pattern)[: min(steps, _LAGS)]
+                all_pairs.append(cost_of(pairs))
+                ones.append(pattern.sum())
+    return np.array(ones), np.array(all_pairs)
+
+
+def _thinned(values: np.ndarray, count: int) -> list[int]:
+    """At most `count` of some values, dense at the lower end, the last always among them."""
+    if not len(values):
+        return []
+    places = np.unique(np.rint(np.geomspace(1, len(values), count)).astype(int)) - 1
+    return [int(value) for value in values[places]]

@@ -57,13 +57,11 @@ def design(problem: Problem) -> Design | None:
     if not offset_filter.SHORTEST <= problem.steps <= offset_filter.LONGEST:
         return None
     filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
-    made = [
-        offset_filter.measured(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)
-        for one, weight in zip(filters, weights, strict=True)
-    ]
-    maps = [one for one in made if one is not None]
-    if len(maps) < len(made):
-        return None
+    maps = []
+    for one, weight in zip(filters, weights, strict=True):
+        if (own := offset_filter.measured(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)) is None:
+            return None
+        maps.append(own)
     names = ("alpha", "decay", "share")
     parameters: dict[str, Any] = {
         name: list(values) for name, values in zip(names, zip(*filters, strict=True), strict=True)
@@ -132,6 +130,8 @@ class _Tried:
 def _lane(one: _Filter, steps: int, part: int) -> tuple[float, FloatArray, float]:
     """The variance of the estimates, and for a part of the steps what a run of n = 0.. places costs, and the offset."""
     alpha, decay, share = one
+    lags = offset_filter.autocorrelation(alpha, decay, part)
     mean = power(np.array([1 - decay]), -2 * alpha)[0]
     variance = (real_taps(-alpha, decay, steps) ** 2).sum() + (1 - share) / share * mean / steps
-    return float(variance), offset_filter.norms_of_runs(alpha, decay, part), (1 - share) / (part * mean)
+    rises = np.cumsum(np.concatenate([lags[:1], 2 * np.minimum(lags[1:], 0)]))
+    return float(variance), np.concatenate([[0.0], np.cumsum(rises)]), (1 - share) / (part * mean)

@@ -101,18 +101,15 @@ def real_inverse(taps: FloatArray, count: int) -> FloatArray:
     return inverse[:count]
 
 
-def search(error: Callable[[float, float], float], scale: int, *, none: bool = False) -> tuple[float, float]:
-    """The (alpha, decay) of least `error(alpha, decay)`, for changes that last about `scale` steps.
-
-    It is sought from two starts; and from no filter at all, alpha = 0, where that may be best (`none`).
-    """
+def search(error: Callable[[float, float], float], scale: int) -> tuple[float, float]:
+    """The (alpha, decay) of least `error(alpha, decay)`, for changes that last about `scale` steps; from two starts."""
 
     def at(place: Place) -> float:
         return error(*filter_at(*place))
 
     memory = round(_PER_OCTAVE * math.log2(2 + scale))
     low, high = (0, _OCTAVES[0] * _PER_OCTAVE), (_PARTS - 1, _OCTAVES[1] * _PER_OCTAVE)
-    starts = [(_PARTS // 2, memory), (_PARTS * 2 // 3, memory + 3 * _PER_OCTAVE), *[(0, memory)] * none]
+    starts = ((_PARTS // 2, memory), (_PARTS * 2 // 3, memory + 3 * _PER_OCTAVE))
     ends = [descend(at, start, low, high, _STRIDES) for start in starts]
     return filter_at(*best_of(ends, at))
 

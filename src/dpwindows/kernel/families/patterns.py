@@ -91,7 +91,7 @@ def _pattern_of_one_sign(taps: tuple[int, ...], reach: int, k: int, advise: Advi
     when="a horizon, if the item may change in all steps; of items added or removed, taps whose signs do not contract",
 )
 def rolling_patterns_period_l2(case: Case) -> int | None:
-    """Rolling counts, one item changed within L steps: the span.
+    """Rolling counts, one item changed within L steps, the span, or added or removed.
 
     An item changed arbitrarily, the formal item level, is one changed within a span of all steps; one that is added or
     removed is so too, with an empty log on one side: f' = 0. Where all steps are little more than the span, the bound

@@ -37,9 +37,9 @@ _BITS = 58
 class Lags:
     """An autocorrelation divided by `2^shift` and rounded up: `values[d]` for d = 0..N-1.
 
-    For every 0/1 vector g of N places, `g'Gg <= 2^shift * (the form of values)`. No sum over a chain of at most
-    `runs` runs, each within N places, reaches 2^60 in these units: with S the sum of absolute lags a place adds at most
-    3 S and a run with its link at most 6 N S, price included, and `4 N (runs + 1) S < 2^58` before rounding up.
+    For every 0/1 vector g of N places, `g'Gg <= 2^shift * (the form of values)`. No sum over its places reaches 2^60
+    in these units: with S the sum of absolute lags a place adds at most 3 S, price included, and
+    `4 N (runs + 1) S < 2^58` before rounding up. `chains_of_runs.chain_bound` says why its sums do not either.
     """
 
     values: tuple[int, ...]
@@ -80,15 +80,6 @@ class Lags:
     def positive_pairs(self, beyond: int) -> int:
         """The most that pairs further apart than `beyond` can add: at most `N - d` pairs lie at distance d."""
         return sum(2 * value * (self.length - d) for d, value in enumerate(self.values) if d > beyond and value > 0)
-
-    def require_price(self, price: int) -> None:
-        """Prices between 0 and `r_0` are enough, and keep sums within their range.
-
-        Raises:
-            ValueError: it is not between them.
-        """
-        if not 0 <= price <= self.values[0]:
-            raise ValueError(f"a price must lie in 0..{self.values[0]}, got {price}")
 
 
 # --- All pairs of recent places -------------------------------------------------------------------------------------
@@ -147,6 +138,9 @@ def recent_bound(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0)
 
     It keeps all pairs within a run, and pairs of runs at most `memory` apart.
 
+    Raises:
+        ValueError: the price is not in `0..r_0`; others are not needed, and sums might leave their range.
+
     Proof. Places are filled from first to last. A one at a place adds `r_0 - price`, and `2 r_d` for each earlier one
     at distance d. Of these, ones of the same run are counted at every distance; ones of other runs are counted at
     distances up to m = `memory`, and for distances d > m their `r_d` is replaced by `max(r_d, 0)`, which is then
@@ -155,7 +149,8 @@ def recent_bound(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0)
     places are all ones then, and no other run is within m). `RecentPlaces` lists what these may be, and every place is
     gone through. QED.
     """
-    lags.require_price(price)
+    if not 0 <= price <= lags.values[0]:
+        raise ValueError(f"a price must lie in 0..{lags.values[0]}, got {price}")
     if lags.length < 2:
         return len(runs) * max(0, lags.values[0] - price)
     recent = RecentPlaces(lags, runs, min(memory, lags.length - 1), price)

@@ -68,7 +68,6 @@ def _prices_by_rule(lane: Lane, length: int, part: int) -> tuple[int, int]:
 
     # No run is worth more than one that fills all places.
     of_runs = least(cost, max(some.lags.norms()), _ROUNDS)
-    cost(of_runs)
     return of_ones[of_runs], of_runs
 
 

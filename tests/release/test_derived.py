@@ -88,7 +88,7 @@ def _public(plan: Plan, place: int, asked: Measure) -> dict[str, Any]:
         "first_step": first,
         "last_step": last,
         "std_error": allotment.std_errors(asked),
-        "bias_bound": allotment.bias_bounds(),
+        "bias_bound": np.broadcast_to(allotment.bias_bounds(), len(first)),
     }
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpwindows import reading
 from dpwindows.ask.queries import Measure, Query
-from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.intervals import estimate_variance, half_widths
@@ -81,13 +80,11 @@ class Allotment:
         return np.sqrt(self.variance(measure))
 
     def bias_bounds(self) -> FloatArray:
-        """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
+        """Bound on the bias of each window's estimate, in counts; a single 0 for all of them where there is none."""
         design = self.measurement.design
         first = reading.of(design.at(design.problem.thresholds[0]))
         bias = first.bias_bound()
-        # One 0 stands for all: there may be millions.
-        none = np.broadcast_to(0.0, count_windows(self.query.window, design.problem.steps))
-        return none if bias is None else self.own(bias)
+        return np.zeros(1) if bias is None else self.own(bias)
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
         """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""

@@ -188,11 +188,12 @@ def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundar
     errors = {
         "std_error": allotment.std_errors(asked),
         "half_width": allotment.half_widths(asked, plan.confidence),
-        "bias_bound": _zeros_once(allotment.bias_bounds()),
     }
+    bias = allotment.bias_bounds()
     first, last = window_steps(window, plan.timeline.steps)
     rows = len(last)
     columns = errors | {
+        "bias_bound": bias if bias.any() else _repeated(pa.scalar(0.0), rows),
         "window": _repeated(pa.scalar(window.text), rows),
         "measure": _repeated(pa.scalar(asked.kind), rows),
         "k": _repeated(pa.scalar(asked.written_k, pa.int64()), rows),
@@ -205,11 +206,6 @@ def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundar
     }
     groups = allotment.measurement.groups
     return columns if groups is None else in_groups(columns, groups)
-
-
-def _zeros_once(values: FloatArray) -> FloatArray | pa.ChunkedArray:
-    """The values; zeros, if all are, are held in memory for a few rows."""
-    return values if values.any() else _repeated(pa.scalar(0.0), len(values))
 
 
 def _repeated(value: pa.Scalar, rows: int) -> pa.ChunkedArray:

@@ -24,7 +24,7 @@ from dpwindows.ask.whole_numbers import MOST_STEPS_A_CALL
 from dpwindows.ask.windows import window_steps
 from dpwindows.demo import write_flights
 from dpwindows.plan.description import loss_forecast
-from dpwindows.plan.forecast_table import _LARGE_DELTA, _LARGE_EPSILON
+from dpwindows.plan.warnings import _LARGE_DELTA, _LARGE_EPSILON
 from dpwindows.stream.recencies import _RARELY
 
 DOCS = Path(__file__).parent.parent / "docs"

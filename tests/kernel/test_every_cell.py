@@ -20,8 +20,8 @@ from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import (
     BATCH,
-    direct,
     gap_filter,
+    joint_noise,
     notch_filter,
     paper,
     stream_candidates,
@@ -133,7 +133,7 @@ def check_encoding(design: Design, log: Ints) -> None:
 def check_all_are_met(met: Iterable[tuple[str, ...]], thresholds: tuple[int, ...]) -> None:
     """Every strategy in some cell, and at least two strategies in every cell."""
     # Joint noise has another norm, and is for pure budgets alone.
-    elsewhere = {direct.JOINTLY} | (set() if len(thresholds) > 1 else {threshold_filters.NAME})
+    elsewhere = {joint_noise.NAME} | (set() if len(thresholds) > 1 else {threshold_filters.NAME})
     elsewhere |= set() if thresholds == (1,) else {gap_filter.NAME, notch_filter.NAME}
     assert {name for name, _, _ in met} == set(BATCH) - elsewhere
     for window, unit in itertools.product(("cumulative", "rolling", "any", "any:m"), UNITS):

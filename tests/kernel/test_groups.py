@@ -26,8 +26,9 @@ from dpwindows.kernel.groups import (
     groups_of_a_changed_item,
 )
 from dpwindows.kernel.problem import Problem
-from dpwindows.strategies import candidates, direct
-from dpwindows.strategies.paper.shapes import CumulativeTree, RangeTree
+from dpwindows.strategies import candidates, joint_noise
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import CumulativeTree
 from tests.grouped_logs import grouped_events
 from tests.single_item import HistoryAnswers
 
@@ -166,7 +167,7 @@ def test_no_neighbour_moves_all_groups_by_more_than_is_certified(
         by = asked(groups, of, limit)
         problem = Problem(window, steps, thresholds, unit, law, 1.0, bits=4, budget=PureDP(1.0))
         for design in candidates(problem):
-            joint += design.strategy == direct.JOINTLY
+            joint += design.strategy == joint_noise.NAME
             for level in by.levels:
                 found, certificate = every_truth(design, by, level, most), certify_groups(design, Groups(by, level))
                 assert found.of(design.problem.law) <= certificate.bound

@@ -53,7 +53,8 @@ from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.measure import EXACT, OPENDP, Measurement, Sampler, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import BATCH, candidates
-from dpwindows.strategies.paper.shapes import ADMITTED, CumulativeTree, RangeTree, TreeForEveryStart
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import ADMITTED, CumulativeTree, TreeForEveryStart
 from dpwindows.strategies.search.noise_scales import scales
 from tests.kernel.sampler_laws import draws_of_processes, law_chances, small_scale_chances
 from tests.single_item import TableAnswers, random_square

@@ -16,8 +16,8 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.reading import crossed as crossed_filters
 from dpwindows.reading.crossed import CrossedReader
 from dpwindows.strategies import counters, crossed_counters
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import integer_taps
-from dpwindows.strategies.strategy import score
 from tests.single_item import TableAnswers
 
 GENERATOR = np.random.default_rng(7)

@@ -14,7 +14,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.families.gaps import Gaps
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import crossed_counters, gap_filter
-from dpwindows.strategies.strategy import score
+from dpwindows.strategies.scoring import score
 
 
 def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: object) -> Problem:

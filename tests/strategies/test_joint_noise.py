@@ -19,7 +19,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.plan.unit_errors import unit_errors
 from dpwindows.reading.noise_moments import joint_variance
 from dpwindows.release.run import draw_estimates
-from dpwindows.strategies import BATCH, STREAM, candidates, direct
+from dpwindows.strategies import BATCH, STREAM, candidates, joint_noise
 from tests.single_item import TableAnswers
 
 PURE = dw.PureDP(1.0)
@@ -60,8 +60,8 @@ def test_it_is_for_whole_items_and_spends_epsilon_alone(window: WindowFamily) ->
 
 
 def test_it_is_neither_for_streams_nor_for_any_windows_nor_for_one_number() -> None:
-    assert direct.JOINTLY in BATCH
-    assert direct.JOINTLY not in STREAM
+    assert joint_noise.NAME in BATCH
+    assert joint_noise.NAME not in STREAM
     with pytest.raises(InputError, match="joint-noise"):
         dw.StreamPlan([dw.Rolling(1)], horizon=30, unit=ITEM, budget=PURE, strategy="joint-noise")
     for window, steps in ((dw.AnyWindow(2), 8), (dw.Rolling(1), 1)):

@@ -11,7 +11,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, nested_filter, stream_candidates
-from dpwindows.strategies.strategy import score
+from dpwindows.strategies.scoring import score
 
 
 def asked(longest: int | None, steps: int = 365, **more: object) -> Problem:

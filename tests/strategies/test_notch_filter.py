@@ -16,9 +16,9 @@ from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import certify
 from dpwindows.strategies import candidates, notch_filter, series_filter
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import with_witness
-from dpwindows.strategies.strategy import score
 from tests.kernel.cases import case
 
 

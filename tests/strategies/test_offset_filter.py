@@ -16,9 +16,9 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify
 from dpwindows.strategies import candidates, offset_filter
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import searched, with_witness
-from dpwindows.strategies.strategy import score
 
 ADD_REMOVE = ItemAddRemove()
 

@@ -15,13 +15,14 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.strategies import BATCH, candidates, cumulative_counters, optimal_filter
+from dpwindows.strategies import BATCH, candidates, dense_counter, optimal_filter
+from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.period_limits import period_limit
 from dpwindows.strategies.search.portable import even_transform
-from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum, minimise
-from dpwindows.strategies.strategy import score
+from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
 
 BUDGET = ApproxDP(1.0, 1e-6)
 EVENT, ADD_REMOVE = EventLevel(), ItemAddRemove()
@@ -82,8 +83,8 @@ def test_no_gaussian_strategy_is_below_the_limit(
 def test_they_refuse_what_they_are_not_for() -> None:
     laplace = Problem(Rolling(7), 30, (1,), EVENT, LAPLACE, 1.0)
     assert optimal_filter.design(laplace) is None
-    assert cumulative_counters.design(laplace) is None
-    assert cumulative_counters.design(problem(Cumulative(), unit=EVENT)) is None
+    assert dense_counter.design(laplace) is None
+    assert dense_counter.design(problem(Cumulative(), unit=EVENT)) is None
     assert optimal_filter.design(problem(Cumulative(), unit=ADD_REMOVE)) is None
     assert optimal_filter.design(problem(Rolling(7), unit=ADD_REMOVE, steps=5000)) is None
 

@@ -31,11 +31,11 @@ from dpwindows.plan.plan import Plan
 from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper import design
 from dpwindows.strategies.paper.composition import advanced_epsilon, group_delta
+from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import (
     ADMITTED,
     CumulativeTree,
     FixedWindowTrees,
-    RangeTree,
     TimeWindowTrees,
     block_of,
 )

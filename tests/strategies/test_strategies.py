@@ -44,8 +44,8 @@ from dpwindows.strategies import (
     offset_filter,
     stream_candidates,
 )
+from dpwindows.strategies.scoring import noise_factor, score
 from dpwindows.strategies.search.limits import limit
-from dpwindows.strategies.strategy import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

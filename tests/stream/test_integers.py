@@ -28,7 +28,7 @@ from dpwindows.plan.planned import Planned
 from dpwindows.plan.stored_designs import Arrays, stored
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.strategies import BATCH, STREAM, candidates, stream_candidates
-from dpwindows.strategies.strategy import score
+from dpwindows.strategies.scoring import score
 
 AnyDesign = TypeVar("AnyDesign", bound=Design)
 PINNED = Path(__file__).parents[1] / "data" / "stream-integers.json"

@@ -17,7 +17,7 @@ from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.paper.bounds import Touched
 from dpwindows.strategies.paper.composition import part_noise
-from dpwindows.strategies.paper.shapes import RangeTree
+from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import bounds
 from dpwindows.theory.bounds import LOWER, UPPER, Setting

@@ -13,7 +13,8 @@ from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_optio
 from dpwindows.cli.screen import Command, json_option, screen, show_json, tell
 from dpwindows.cli.values import Asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
-from dpwindows.plan.forecast_table import groups_text, require_expected, say_notes, show_bars, show_forecast
+from dpwindows.plan.forecast_table import groups_text, say_notes, show_bars, show_forecast
+from dpwindows.plan.warnings import require_expected
 from dpwindows.progress import show_progress
 
 if TYPE_CHECKING:

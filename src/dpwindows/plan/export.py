@@ -104,10 +104,10 @@ from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.reading.any_windows import crossed_reader
 from dpwindows.reading.designs import GroupedReader
 from dpwindows.reading.maps import series_reader
+from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import (
     CumulativeTree,
     FixedWindowTrees,
-    RangeTree,
     TimeWindowTrees,
     TreeForEveryStart,
 )

@@ -24,9 +24,10 @@ from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.allotment import Allotment, Alternative
+from dpwindows.strategies.scoring import score, score_of
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
-from dpwindows.strategies.strategy import PrescribedScale, score, score_of
+from dpwindows.strategies.strategy import PrescribedScale
 
 # One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
 BITS, _FEWEST_BITS = 24, 8

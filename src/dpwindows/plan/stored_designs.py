@@ -34,7 +34,8 @@ from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.compressed import grouped_problem, inner_strategy
-from dpwindows.strategies.paper.shapes import ADMITTED, RangeTree
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import ADMITTED
 
 Arrays = dict[str, np.ndarray]
 

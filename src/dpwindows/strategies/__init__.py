@@ -23,9 +23,11 @@ from dpwindows.strategies import (
     compressed,
     counters,
     crossed_counters,
-    cumulative_counters,
+    dense_counter,
     direct,
     gap_filter,
+    joint_noise,
+    logarithmic_counter,
     nested_filter,
     notch_filter,
     offset_filter,
@@ -36,9 +38,10 @@ from dpwindows.strategies import (
     tree,
 )
 from dpwindows.strategies.in_periods import repeat_in_periods, series_problem
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.witnesses import with_witness
-from dpwindows.strategies.strategy import Batch, Strategy, Stream, score, to_stream
+from dpwindows.strategies.strategy import Batch, Strategy, Stream, to_stream
 
 # Where several are alike the first of them is taken.
 STRATEGIES: tuple[Strategy, ...] = (
@@ -48,15 +51,15 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(notch_filter.NAME, notch_filter.design, to_stream(notch_filter.design)),
     Strategy(offset_filter.NAME, offset_filter.design, to_stream(offset_filter.design)),
     Strategy(threshold_filters.NAME, threshold_filters.design, to_stream(threshold_filters.design)),
-    Strategy(cumulative_counters.NAME, cumulative_counters.design, to_stream(cumulative_counters.design)),
+    Strategy(dense_counter.NAME, dense_counter.design, to_stream(dense_counter.design)),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),
     Strategy(gap_filter.NAME, gap_filter.design, None),
     Strategy(crossed_counters.NAME, crossed_counters.design, None, crossed_counters.outdone),
     Strategy(anchored.NAME, anchored.design, anchored.stream),
     Strategy(tree.NAME, tree.design, tree.stream),
-    Strategy(direct.JOINTLY, direct.joint_design, None),
-    Strategy(cumulative_counters.LOGARITHMIC, None, cumulative_counters.stream),
+    Strategy(joint_noise.NAME, joint_noise.design, None),
+    Strategy(logarithmic_counter.NAME, None, logarithmic_counter.stream),
 )
 # The longest range over which windows are read off totals.
 _MOST_TOTALS = 2048

@@ -32,9 +32,9 @@ from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.reading.tent_tree import TentReader
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.choice import Place
-from dpwindows.strategies.strategy import score
 
 NAME = "tree"
 # Numbers of tents are searched on at most this many positions; longer trees have them in proportion.

@@ -34,17 +34,17 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import compressed
 from dpwindows.strategies.paper import reading
 from dpwindows.strategies.paper.composition import lattice_weight, part_noise
+from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import (
     CompressedTrees,
     CumulativeTree,
     FixedWindowTrees,
-    RangeTree,
     TimeWindowTrees,
     TreeForEveryStart,
     TreeShape,
 )
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
-from dpwindows.strategies.strategy import score
 
 __all__ = ["NAME", "design", "reading"]
 

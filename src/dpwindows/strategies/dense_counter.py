@@ -1,9 +1,5 @@
-"""Counters for cumulative counts under Gaussian noise.
+"""`dense-counter`: the optimal dense factorisation of prefix sums, for cumulative counts under item add/remove.
 
-`logarithmic-counter` is for streams without end: its error grows with the logarithm of the time that has passed
-(`dpwindows.kernel.maps.endless_counter`). What has an end is served better by others.
-
-`dense-counter` is the optimal dense factorisation of prefix sums, under item add/remove.
 Noise of covariance C on d answers has error `tr C / d` (rms) or `max C_tt` (max); the changes are the suffixes
 `1_[x,T]`. Up to a factor the best C is `V^(-1/2) (V^(1/2) X V^(1/2))^(1/2) V^(-1/2)`, with `X = sum w_x 1_[x,T]
 1_[x,T]'`, for weights w on changes and v on answers (v = 1 for rms) at which no change costs more, and no answer errs
@@ -15,7 +11,6 @@ mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -23,16 +18,15 @@ import numpy as np
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.strategies.search.dual import Suffixes
 from dpwindows.strategies.search.portable import cholesky, to_lattice
 
-NAME, LOGARITHMIC = "dense-counter", "logarithmic-counter"
+NAME = "dense-counter"
 # Factorisation takes O(steps^3).
 _LONGEST = 1024
 # Horizons solved from scratch, and how much shorter the one is that a longer horizon's weights come from.
@@ -53,13 +47,6 @@ def design(problem: Problem) -> Design | None:
     if not (np.diagonal(weights) > 0).all():
         return None
     return Design(problem, Series(MatrixCounter(weights)), NAME, {"bits": problem.bits})
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The logarithmic counter, for cumulative counts without a horizon."""
-    if problem.law == GAUSSIAN and isinstance(problem.window, Cumulative) and horizon is None:
-        shape = Series(EndlessCounter(problem.bits))
-        yield StepDesign(problem, shape, LOGARITHMIC, {"bits": problem.bits}, horizon=horizon)
 
 
 @lru_cache(maxsize=8)

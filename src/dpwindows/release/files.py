@@ -43,7 +43,7 @@ _BEFORE = "until_table_is_replaced"
 _READINGS = 5
 # Columns whose numbers hardly ever occur twice.
 _DISTINCT = ("estimate", "std_error", "lower", "upper")
-# Rows that are written as text at a time.
+# Rows that are written at a time, as text or as one group of a Parquet file, so that the rest needs no second memory.
 _ROWS = 1 << 16
 # Files have 255 bytes for their names; what is written aside at first has a longer one.
 _LONGEST_NAME = 200
@@ -120,7 +120,8 @@ def _write_parquet(table: pa.Table, metadata: dict[str, Any], sink: Any) -> None
     text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     told = table.cast(table.schema.with_metadata({KEY: text.encode()}))
     # Looking for numbers that occur again takes memory, and finds none where each has its own noise.
-    pa.parquet.write_table(told, sink, use_dictionary=[name for name in table.column_names if name not in _DISTINCT])
+    shared = [name for name in table.column_names if name not in _DISTINCT]
+    pa.parquet.write_table(told, sink, use_dictionary=shared, row_group_size=_ROWS)
 
 
 def _write_json(table: pa.Table, metadata: dict[str, Any], file: str) -> None:

@@ -28,9 +28,9 @@ def run() -> None:
 
         main(prog_name="dpwindows")
     except KeyboardInterrupt:
-        # Beyond this, `dpwindows.cli.outcome` says more.
-        sys.stderr.write("Error: interrupted\n")
-        sys.exit(130)
+        # Beyond this, `dpwindows.cli.outcome` says more, and why `sys.exit` might end by the signal.
+        os.write(2, b"Error: interrupted\n")
+        os._exit(130)
 
 
 if __name__ == "__main__":

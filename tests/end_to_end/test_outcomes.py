@@ -208,6 +208,17 @@ def test_ctrl_c_is_130_and_one_line(log: Path, moment: str, tmp_path_factory: py
     assert sorted(path.name for path in log.parent.iterdir()) == ["log.csv"]
 
 
+def test_ctrl_c_is_130_within_code_that_is_made_from_text(tmp_path: Path) -> None:
+    """As data classes are, at any import: `python -m` ends by the signal, unless what is raised is not its very own."""
+    text = "import os, signal; os.kill(os.getpid(), signal.SIGINT); [None for _ in range(10**9)]"
+    program = f"from dpwindows.cli.outcome import whole_run\nwith whole_run([]):\n    exec({text!r})"
+    (tmp_path / "interrupted.py").write_text(program)
+    command = [sys.executable, "-m", "interrupted"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert result.returncode == 130
+    _one_message(result.stderr)
+
+
 # --- Work -----------------------------------------------------------------------------------------------------------
 
 LARGE = ("--window", "any:100", "--unit", "item", "--rho", "1", "--steps", "40000")

@@ -204,15 +204,22 @@ def _show_anything(stream: TextIO) -> None:
 # --- Ctrl-C ---------------------------------------------------------------------------------------------------------
 
 
+class _Interruption(KeyboardInterrupt):
+    """`python -m` ends by the signal once a `KeyboardInterrupt` of that very type has left an `exec`, caught or not.
+
+    Imports are full of those: data classes are made so.
+    """
+
+
 class _Interrupts:
-    """Raises KeyboardInterrupt on SIGINT as Python does, and remembers that it came."""
+    """Raises a KeyboardInterrupt on SIGINT, and remembers that it came."""
 
     def __init__(self) -> None:
         self.came = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.came = True
-        raise KeyboardInterrupt
+        raise _Interruption
 
     def lost(self, unraisable: sys.UnraisableHookArgs) -> None:
         """Where Python cannot raise, as in a callback from C, it raises again a moment later."""

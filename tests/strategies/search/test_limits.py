@@ -16,6 +16,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies.search.any_limits import any_limit, thinned
+from dpwindows.strategies.search.drawn_items import drawn_changes
 from dpwindows.strategies.search.dual import Averages, Intervals, Listed, Shifts, Suffixes, dual_bound, root_trace
 from dpwindows.strategies.search.item_limits import History, histories
 from dpwindows.strategies.search.limits import limit, run_weights
@@ -56,6 +57,7 @@ CASES = [
     (Rolling(2), 1, ADD_REMOVE, 8),
     (Rolling(3), 2, ADD_REMOVE, 7),
     (Rolling(3), 1, ITEM, 6),
+    (Rolling(2), 2, ITEM, 5),
     (Rolling(1), 1, ITEM, 6),
     (Rolling(1), 1, ADD_REMOVE, 8),
     (Cumulative(), 1, ItemPerPeriod(2), 6),
@@ -200,6 +202,27 @@ def test_histories_occur_and_have_the_mean_products_that_are_stated(history: His
         assert np.allclose(np.diag(history.from_the_start(steps)), rows.mean(axis=0), atol=0.06)
     late = drawn(history, 60, many, rng)[:, -steps:]
     assert np.allclose(history.later_on(steps), late.T @ late / many, atol=0.06)
+
+
+@pytest.mark.parametrize(("unit", "length", "k", "steps"), [(ITEM, 3, 2, 5), (ADD_REMOVE, 3, 2, 7), (ITEM, 2, 3, 4)])
+def test_drawn_changes_occur(unit: Unit, length: int, k: int, steps: int) -> None:
+    occur = {tuple(row) for row in changes(Rolling(length), k, unit, steps).tolist()}
+    drawn = {tuple(column) for column in drawn_changes(steps, length, k, changed=unit == ITEM).T.tolist()}
+    assert all(column in occur or tuple(-value for value in column) in occur for column in drawn if any(column))
+    assert len(drawn) >= 2
+
+
+def test_limits_of_whole_items_grow_with_k() -> None:
+    """Well above that for k = 1, which holds for every k; times 4.2247 in the documentation."""
+    for unit, known in (
+        (ITEM, {1: 37.9, 2: 46.3, 3: 51.5, 10: 63.3}),
+        (ADD_REMOVE, {1: 25.1, 2: 28.3, 3: 30.6, 10: 34.5}),
+    ):
+        for k, found in known.items():
+            assert (limit(Rolling(28), k, unit, 365) or 0.0) * 4.2247 == pytest.approx(found, rel=3e-3)
+    # In stretches of a long range as well.
+    year, long = (limit(Rolling(28), 3, ITEM, steps) or 0.0 for steps in (365, 2000))
+    assert 0.97 < long / year / (2000 / 365) ** 0.5 < 1.03
 
 
 def test_averages_are_sums_over_squares() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
@@ -21,6 +21,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.any_limits import any_limit
+from dpwindows.strategies.search.drawn_items import drawn_changes
 from dpwindows.strategies.search.dual import (
     Averages,
     Intervals,
@@ -115,7 +116,9 @@ def _over_all(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | N
             return _suffix_limit(steps)
         single = _interval_limit(steps, reach)
         return single if k == 1 or reach == steps else max(single, _runs_limit(steps, reach, k))
-    return _item_limit(steps, reach, changed=isinstance(unit, ItemLevel))
+    changed = isinstance(unit, ItemLevel)
+    least_error = _item_limit(steps, reach, changed=changed)
+    return least_error if k == 1 or reach == 1 else max(least_error, _drawn_limit(steps, reach, k, changed=changed))
 
 
 def _within(window: WindowFamily, k: int, period: int, steps: int) -> float | None:
@@ -195,22 +198,39 @@ def _item_limit(steps: int, length: int, *, changed: bool) -> float:
     least_error = _long_limit(steps, length, drawn, changed=changed) if length > _LONG else 0.0
     if steps <= _DENSE:
         return least_error or _average_bound([one.from_the_start(steps) for one in drawn])
+    return max(least_error, _in_stretches(steps, length, partial(_weighed, length, changed=changed), changed=changed))
+
+
+def _drawn_limit(steps: int, length: int, k: int, *, changed: bool) -> float:
+    """The same for k > 1, from random occurrences (`drawn_items`)."""
+
+    def products(size: int) -> FloatArray:
+        changes = drawn_changes(size, length, k, changed=changed)
+        return np.asarray((changes @ changes.T).astype(np.float64) / changes.shape[1])
+
+    if steps <= _DENSE:
+        return _average_bound([products(steps)])
+    return _in_stretches(steps, length, products, changed=changed)
+
+
+def _in_stretches(steps: int, length: int, products: Callable[[int], FloatArray], *, changed: bool) -> float:
+    """The bound from `E[g g']` over stretches of any size; 0 where windows are too long for it."""
     count = -(-(steps + length) // (_WIDE + length))
     tried = [(count, (steps + length) // count - length), (count - 1, _WIDE)] if 6 * length <= _WIDE else []
-    stretched = [_in_stretches(length, times, size, changed=changed) for times, size in tried if times]
-    return max(least_error, *(one / math.sqrt(steps) for one in stretched), 0.0)
+    traces = []
+    for times, size in tried:
+        if times:
+            square = products(size)
+            # An item is counted or not: its mean is its mean square.
+            mean = np.zeros(size) if changed else np.diag(square).copy()
+            traces.append(root_trace(square - np.outer(mean, mean), mean, times))
+    return max(traces, default=0.0) / math.sqrt(steps)
 
 
-@lru_cache(maxsize=64)
-def _in_stretches(length: int, count: int, size: int, *, changed: bool) -> float:
-    """The trace of the root of `E[g g']` over `count` stretches of one size."""
-    square = np.zeros((size, size))
-    for one, weight in zip(histories(length, changed=changed), _weights(length, changed=changed), strict=True):
-        if weight > _NEGLIGIBLE:
-            square += weight * one.from_the_start(size)
-    # An item is counted or not: its mean is its mean square.
-    mean = np.zeros(size) if changed else np.diag(square).copy()
-    return root_trace(square - np.outer(mean, mean), mean, count)
+def _weighed(length: int, size: int, *, changed: bool) -> FloatArray:
+    """The mean products of the histories for k = 1, by their weights."""
+    drawn = zip(histories(length, changed=changed), _weights(length, changed=changed), strict=True)
+    return np.asarray(sum(weight * one.from_the_start(size) for one, weight in drawn if weight > _NEGLIGIBLE))
 
 
 @lru_cache(maxsize=16)

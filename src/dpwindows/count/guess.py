@@ -14,6 +14,7 @@ from functools import cached_property
 from shlex import quote
 from typing import NoReturn
 
+from dpwindows.count.dialects.duckdb import patterned_sql
 from dpwindows.count.engines.duckdb import private_engine, progress_bar, running
 from dpwindows.count.events import EventColumns
 from dpwindows.count.look import PLACEHOLDERS
@@ -355,7 +356,7 @@ def _misfit(text: str, time_format: str) -> str:
     if time_format in EPOCHS:
         unit = 10**6 // EPOCHS[time_format]
         return f"(TRY_CAST({text} AS DOUBLE) BETWEEN {_FIRST * unit} AND {_LAST * unit}) IS NOT TRUE"
-    return f"try_strptime({text}, {quote_text(time_format)}) IS NULL"
+    return f"({patterned_sql(text, time_format)}) IS NULL"
 
 
 def formats_of(values: Iterable[str | None], kind: Kind) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 Without a format a time says itself what it is: it has a type of times, or is ISO 8601 text. With `epoch-s`, `epoch-ms`
 or `epoch-us` it is a whole number of seconds, milliseconds or microseconds since 1970-01-01T00:00Z, of an integer type,
 as text, or in a floating-point column. With a pattern of `strptime` it is text, or whole numbers such as 20130131,
-that match it; a pattern that ends with UTC, GMT or Z is one of times in UTC. In every case the reading is a function of
-the value alone: no unit is guessed from how large numbers are, and no order of day and month from other rows.
+that match it, `%Y` a year of four digits; a pattern that ends with UTC, GMT or Z is one of times in UTC. In every case
+the reading is a function of the value alone: no unit is guessed from how large numbers are, and no order of day and
+month from other rows.
 """
 
 from __future__ import annotations
@@ -31,6 +32,14 @@ _PARTS = {
     "day of the week": "aA",
 }
 _PART_OF = {letter: part for part, letters in _PARTS.items() for letter in letters}
+# What may stand in a time for each part before its year, where that is not one or two digits.
+_WRITTEN = {
+    **dict.fromkeys("bBaAp", "[A-Za-z]+"),
+    "j": "[0-9]{1,3}",
+    "f": "[0-9]{1,6}",
+    "z": "[+-][0-9]{2}(:?[0-9]{2})?",
+}
+_BLANKS = "[\t-\r ]"
 _ADVICE = (
     "it is iso, epoch-s, epoch-ms, epoch-us, or a pattern of strptime such as '%m/%d/%Y %H:%M:%S' that has "
     f"%{', %'.join(_PART_OF)} and %% in it"
@@ -60,6 +69,20 @@ def has_offset(pattern: str) -> bool:
 def has_clock(pattern: str) -> bool:
     """True if times of this pattern have an hour, and are not whole days."""
     return bool({"H", "I"} & set(_letters(pattern)))
+
+
+def short_year(pattern: str) -> str | None:
+    """A regular expression that finds a year of fewer than four digits in times of this pattern; None without `%Y`.
+
+    Readers take 24 for the year 24 there. They give each part as many digits as it may have, so that more than three
+    are left for a year of four, however the parts before it are cut.
+    """
+    before = f"^{_BLANKS}*"
+    for part, blanks, letter in re.findall(rf"%-?([^%])|({_BLANKS}+)|%?(.)", pattern, re.DOTALL):
+        if part == "Y":
+            return f"{before}[0-9]{{1,3}}([^0-9]|$)"
+        before += _WRITTEN.get(part, "[0-9]{1,2}") if part else f"{_BLANKS}+" if blanks else re.escape(letter)
+    return None
 
 
 def _letters(pattern: str) -> list[str]:

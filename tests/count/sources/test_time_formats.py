@@ -176,6 +176,20 @@ def test_patterns_are_read_by_the_calendar(put: Put, text: str, pattern: str, da
     assert counted(log, pattern, table=table) == [int(day == n) for n in range(1, 32)]
 
 
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [("01/01/0001", "%m/%d/%Y"), ("00240305", "%Y%m%d"), ("05030024", "%d%m%Y"), ("0999 064", "%Y %j")],
+)
+def test_four_digits_are_a_year_however_long_ago(text: str, pattern: str) -> None:
+    assert sum(counted(pa.table({"item": ["a"], "time": [text]}), pattern)) == 0
+
+
+def test_a_year_of_two_digits_is_refused_with_the_format_that_reads_it() -> None:
+    with pytest.raises(InputError, match=r"'03/05/13'.*: give another format \(.*%y one of two\)"):
+        counted(pa.table({"item": ["a"], "time": ["03/05/13"]}), "%m/%d/%Y")
+    assert counted(pa.table({"item": ["a"], "time": ["03/05/13"]}), "%m/%d/%y")[4] == 1
+
+
 def test_whole_numbers_are_read_by_their_digits() -> None:
     assert counted(pa.table({"item": ["a"], "time": [20130305]}), "%Y%m%d")[4] == 1
 
@@ -197,6 +211,11 @@ def test_gap_and_fold_are_those_of_iso_text() -> None:
     [
         *(("2013-03-05", "%m/%d/%Y"), ("13/05/2013", "%m/%d/%Y"), ("epoch", "%Y-%m-%d"), ("infinity", "%Y-%m-%d")),
         *(("2013-02-30", "%Y-%m-%d"), ("2013-03-05x", "%Y-%m-%d"), ("", "%Y-%m-%d")),
+        # Of %Y no year of fewer than four digits: not 13 for the year 13, and not 013.
+        *(("03/05/13", "%m/%d/%Y"), (" 3/5/013 ", "%m/%d/%Y"), ("050313", "%d%m%Y"), ("1152013", "%m%d%Y")),
+        *(("13-03-05 10:00", "%Y-%m-%d %H:%M"), ("Tue Mar  5 13", "%a %b %d %Y"), ("06413", "%j%Y")),
+        *(("05Mar13", "%d%b%Y"), ("%Y 5. 3. 13", "%%Y %d. %m. %Y"), ("10:00:00.5 13 064", "%H:%M:%S.%f %Y %j")),
+        *(("03/05/13 0013", "%m/%d/%Y %H%M"), ("10 PM 3/5/13", "%I %p %m/%d/%Y"), ("+0100 3/5/13", "%z %m/%d/%Y")),
     ],
 )
 def test_text_off_the_pattern_fails_the_run(text: str, pattern: str) -> None:

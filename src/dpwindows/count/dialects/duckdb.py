@@ -6,12 +6,23 @@ from datetime import datetime
 from typing import ClassVar
 
 from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown
-from dpwindows.count.time_formats import has_offset
+from dpwindows.count.time_formats import has_offset, short_year
 
 WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
 TEXT = Column(Kind.TEXT, "VARCHAR")
 # Instants in the old form of Parquet files that Spark still writes; the engine takes them for times without a zone.
 INT96 = Column(Kind.INSTANT, "TIMESTAMP")
+
+
+def patterned_sql(text: str, pattern: str) -> str:
+    """The time that a text of a pattern of strptime is, null where it is none.
+
+    The engine's own reader takes words such as epoch for times too, and a year of two digits for one of four.
+    """
+    short = short_year(pattern)
+    whole = "" if short is None else f" AND NOT regexp_matches({text}, {quote_text(short)})"
+    read = f"try_strptime({text}, {quote_text(pattern)})"
+    return f"CASE WHEN regexp_matches({text}, '[0-9]'){whole} THEN {read} END"
 
 
 class DuckDB(Dialect):
@@ -98,9 +109,7 @@ class DuckDB(Dialect):
                 return super().whole_items(column, beyond)
 
     def patterned_times(self, relation: str, pattern: str) -> str:
-        """The engine's own reader, which takes words such as epoch for times too: a time has a digit in it."""
-        read = f"epoch_us(try_strptime(CAST(time AS VARCHAR), {quote_text(pattern)}))"
-        wall = f"CASE WHEN regexp_matches(CAST(time AS VARCHAR), '[0-9]') THEN {read} END"
+        wall = f"epoch_us({patterned_sql('CAST(time AS VARCHAR)', pattern)})"
         ahead = "CAST(0 AS BIGINT)" if has_offset(pattern) else "CAST(NULL AS BIGINT)"
         return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({relation}) AS texts"
 

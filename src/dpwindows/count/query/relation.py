@@ -329,7 +329,8 @@ def unreadable_values(what: str, columns: EventColumns, example: str = "") -> In
         )
     if columns.time_format is not None and role == "time":
         written = f"as --time-format {columns.time_format!r} says"
-        return InputError(f"{title} is not all {written}{example}; {wanted}: give another format")
+        years = " (%Y is a year of four digits, %y one of two)" if "%Y" in columns.time_format else ""
+        return InputError(f"{title} is not all {written}{example}; {wanted}: give another format{years}")
     mend = {
         "time": ", or say what it is with --time-format",
         "count": ", or leave --count out",

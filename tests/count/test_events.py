@@ -204,7 +204,7 @@ def test_csv_integer_times_and_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"id,when\na,2013-01-01,secret\n", "malformed .CSV Error on Line: 2."),
+        (b"id,when\na,2013-01-01,secret\n", "malformed .line 2 of "),
         (b"id,when\nsecret\n", "malformed"),
         (b"id,when\n\xff\xfesecret,2013-01-01\n", "must be UTF-8"),
         (b'id,when\n"secret,2013-01-01\n', "malformed"),

@@ -26,7 +26,7 @@ from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Kind, quote_name
 from dpwindows.count.sources.batches import Batches
-from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
+from dpwindows.count.sources.csv_files import DELIMITERS, CsvHeader, delimiter_of, one_column
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.duckdb import database_table, file_list
 from dpwindows.count.sources.excel import sheet_rows
@@ -180,6 +180,8 @@ def _csv_sample(file: Path, layout: CsvLayout | None) -> Sample:
         names, rows = rows[0], rows[1:]
         plain = delimiter == delimiter_of(lines[0].rstrip("\r\n"))
         layout = layout or (None if plain else CsvLayout(delimiter))
+    if len(names) == 1:
+        raise one_column(str(file), CsvHeader(delimiter, tuple(names)))
     whole = [row for row in rows if len(row) == len(names)]
     values = {name: [row[place] or None for row in whole] for place, name in enumerate(names)}
     return Sample(values, dict.fromkeys(names, Kind.TEXT), layout)

@@ -113,6 +113,17 @@ def test_both_names_wrong_are_told_with_the_nearest(tmp_path: Path) -> None:
         count_events(pa.table({"item": ["a"], "at": [0]}), EventColumns("items", "when"), STEPS, [1])
 
 
+@pytest.mark.parametrize("given", [(), ("--delimiter", ",")])
+def test_a_file_that_is_cut_at_what_is_not_in_it_asks_for_its_delimiter(given: tuple[str, ...], tmp_path: Path) -> None:
+    log = written(tmp_path, "user~at~page\nann~2013-01-01~x\n", "log.csv")
+    said = "log.csv, cut at ',', has one column, user~at~page: say with --delimiter what delimits its columns"
+    run("check", log, *given).must_refuse(said)
+    asked = ("--start", "2013-01-01", "--end", "2013-02-01", "--window", "cumulative", "--unit", "event")
+    release = ("release", log, "--item", "user", "--time", "at", *asked, "--epsilon", "1", "-o", tmp_path / "out.csv")
+    run(*release, *given).must_refuse(said)
+    run(*release, "--delimiter", "~").must_work()
+
+
 def test_on_the_command_line(tmp_path: Path) -> None:
     """Ratings as they are handed out: runs of spaces, no names, seconds since 1970."""
     log = written(tmp_path, "196 242  3 881250949\n186 302  3 891717742\n")

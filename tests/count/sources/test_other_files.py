@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.events import EventColumns
+from dpwindows.errors import InputError
+from tests.counting import count_events
 from tests.end_to_end.command_line import run
 
 
@@ -33,6 +37,15 @@ def test_each_says_what_it_is_and_what_to_do(name: str, said: str) -> None:
     for command in (("check",), ("check", "--delimiter", ";")):
         if command == ("check",) or name != "log.unheard-of":
             run(*command, name).must_refuse(said)
+
+
+def test_what_is_called_parquet_and_is_none_says_what_reads_it() -> None:
+    Path("log.parquet").write_text("who,at\nann,2013-01-01\n")
+    said = "log.parquet is no Parquet file, whatever its name says: if it is CSV, give it a name that ends in .csv"
+    run("check", "log.parquet").must_refuse(said, "--delimiter")
+    with pytest.raises(InputError, match=said):
+        count_events("log.parquet", EventColumns("who", "at"), Timeline("2013-01-01", "2013-01-03"), [1])
+    run("check", "log.parquet", "--delimiter", ",").must_work()
 
 
 def test_an_archive_called_csv_is_no_csv() -> None:

@@ -118,7 +118,11 @@ def test_lines_of_spaced_text_are_told(tmp_path: Path) -> None:
 
 def test_lines_that_are_malformed_are_told(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("who,at\na,2013-01-01\nb\n")
-    assert "Line: 3" in refused(tmp_path / "log.csv")
+    assert f"malformed (line 3 of {tmp_path / 'log.csv'})" in refused(tmp_path / "log.csv")
+    (tmp_path / "lag.csv").write_text("who,at\na,2013-01-01\n")
+    assert f"malformed (line 3 of {tmp_path / 'log.csv'})" in refused(tmp_path / "*.csv")
+    (tmp_path / "log.csv").write_bytes(b"who,at\na,2013-01-01\r\nb,2013-01-01\n")
+    assert f"malformed ({tmp_path / 'log.csv'})" in refused(tmp_path / "log.csv")
     for bad in ('{"who": ', '{"who" "b"}', '{"who": "a", "who": "b"}'):
         (tmp_path / "log.jsonl").write_text('{"who": "a", "at": "2013-01-01"}\n\n' + bad + "\n")
         assert f"malformed (line 3 of {tmp_path / 'log.jsonl'})" in refused(tmp_path / "log.jsonl"), bad

@@ -175,12 +175,15 @@ def _explained(error: duckdb.Error, columns: EventColumns, source: object) -> In
 
     if refusal := unreadable(text, columns, place) or unreadable_field(text, columns, place):
         return refusal
-    line = re.search(r"CSV Error on Line: [0-9]+", text)
+    line = re.search(r"CSV Error on Line: ([0-9]+)", text)
     if line or (invalid and "CSV" in text):
         which = such_as(text, "", lambda _, start: place_of_line(source, start)).removeprefix(", such as ")
+        # The engine names the file after the row, which may say anything.
+        file = re.findall(r"^  file = (.+)$", text, re.MULTILINE)[-1:]
+        where = " of ".join(([f"line {int(line[1]):,}"] if line else []) + file)
         return InputError(
-            f"a CSV file is malformed ({line[0] if line else which or 'invalid CSV'}): it must be UTF-8, with the "
-            f"same number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
+            f"a CSV file is malformed ({where or which or 'invalid CSV'}): it must be UTF-8, with the same number of "
+            f"fields in every row, fields with delimiters in double quotes, and one kind of line end"
         )
     if invalid and "JSON" in text:
         return InputError(

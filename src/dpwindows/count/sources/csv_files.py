@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.sources.files import first_text
-from dpwindows.count.sources.names import require_columns
+from dpwindows.count.sources.names import listed, require_columns
 from dpwindows.errors import InputError, counted, near
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -85,14 +85,25 @@ def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
                 f"the first line of {what} names the columns {asked} where it is cut at {other!r}, and not where it is "
                 f"cut at {mark!r}: give --delimiter {other!r}"
             )
-        # A first line that is like one of the names asked for is of names, and no row.
-        if not wanted & set(header.names) and not any(near(name, header.names) for name in wanted):
+        # A first line that is like one of the names asked for, or has them all in it, is of names, and no row.
+        there = wanted & set(header.names) or wanted <= set(re.findall(r"\w+", line))
+        if not there and not any(near(name, header.names) for name in wanted):
             raise InputError(
                 f"the first line of {what} names none of the columns {asked}: is the line of names missing? Then give "
                 f"--no-header --columns NAME,NAME,...; if it is there, is it delimited by something else (--delimiter)?"
             )
+        if len(header.names) == 1:
+            raise one_column(what, header)
     require_columns(columns, header.names, what)
     return header
+
+
+def one_column(what: str, header: CsvHeader) -> InputError:
+    """The error for a file with one column, whose first line is cut at what is not in it."""
+    return InputError(
+        f"{what}, cut at {header.delimiter!r}, has one column, {listed(header.names)}: say with --delimiter what "
+        f"delimits its columns"
+    )
 
 
 def delimiter_of(line: str) -> str:

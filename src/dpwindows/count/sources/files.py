@@ -157,7 +157,7 @@ def _kind(path: Path, *, csv: bool) -> str:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     name = path.name.lower()
-    if head[:4] == b"PAR1" or name.endswith(PARQUET_SUFFIXES):
+    if head[:4] == b"PAR1":
         return "Parquet"
     if head[8:12] == b"DUCK":
         return "DuckDB"
@@ -170,6 +170,12 @@ def _kind(path: Path, *, csv: bool) -> str:
             raise InputError(f"{path} is {said.format(name=path.name)}")
     if head[:4] == b"PK\3\4":
         raise InputError(f"{path} is {_UNPACK}; if it is a workbook of Excel, its name must end in .xlsx")
+    if name.endswith(PARQUET_SUFFIXES) and not csv:
+        raise InputError(
+            f"{path} is no Parquet file, whatever its name says: if it is CSV, give it a name that ends in "
+            f"{CSV_SUFFIXES[0]}, or say how it is laid out with --delimiter; else it is damaged, and has to be written "
+            f"again"
+        )
     if name.endswith(JSON_LINES_SUFFIXES):
         return "JSON Lines"
     if csv or name.endswith(CSV_SUFFIXES):

@@ -64,6 +64,19 @@ def test_it_stops_without_a_terminal(options: tuple[str, ...], said: str) -> Non
     assert not list(Path().glob("out*"))
 
 
+@pytest.mark.parametrize("asked", [ASKED, ASKED[:-1]])
+def test_a_look_refuses_values_as_a_release_does(asked: tuple[str, ...]) -> None:
+    """Leaving it out would not help, and it is not said. A row without an item hinders neither of them."""
+    command = ("release", "log.csv", "--item", "user", "--time", "time", *JANUARY, *asked, "--force")
+    with Path("log.csv").open("a") as log:
+        log.write(",soon,0,de\n")
+    run(*command).must_work()
+    with Path("log.csv").open("a") as log:
+        log.write("ann,soon,0,de\n")
+    outcome = run(*command).must_refuse("'soon'", "without --check-first" if asked == ASKED else "")
+    assert "leave --check-first out" not in outcome.err
+
+
 def test_a_look_changes_nothing_of_a_release() -> None:
     """Whether it looks wrong or not: but for the noise, what is released is what would be without a look."""
     released = []

@@ -170,9 +170,11 @@ def _look_first(log: Log, columns: EventColumns, timeline: Timeline) -> None:
             return
         raise InputError("not released: nothing was spent or written")
     doubts = " ".join(one if one.endswith("?") else f"{one}." for one in suspect)
+    advice = "leave --check-first out to release all the same"
+    if found.look.bad_rows:
+        advice = "without --check-first a release is refused too where it meets such a value"
     raise InputError(
-        f"{log.source} (for your eyes only, exact figures of the log): {doubts} Nothing was spent or written; "
-        f"leave --check-first out to release all the same"
+        f"{log.source} (for your eyes only, exact figures of the log): {doubts} Nothing was spent or written; {advice}"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -132,7 +131,7 @@ def test_texts_are_read_back(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["tumbling", "tumbling:", "tumbling:decade", "to-date", "to-date:-1", "tumbling:0"])
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(dw.InputError, match=re.escape("needs a period") if text != "tumbling:0" else "at least 1 step"):
+    with pytest.raises(dw.InputError, match="needs a period"):
         parse_window(text)
     with pytest.raises(dw.InputError, match="a period is a number of steps or one of week, month, quarter, year"):
         dw.Tumbling("fortnight")

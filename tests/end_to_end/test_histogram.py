@@ -62,11 +62,11 @@ def test_ten_counts_of_a_year_cost_what_one_costs_each_by_itself() -> None:
 
 @pytest.mark.parametrize("most", [1, 0, -3, 101, 2.5, True, None])
 def test_other_sizes_are_refused(most: int) -> None:
-    with pytest.raises(InputError, match="a histogram needs a whole number from 2 to 100"):
+    with pytest.raises(InputError, match="histogram must be a whole number from 2 to 100"):
         dw.Cumulative().histogram(most)
 
 
 def test_the_command_line_refuses_them_too() -> None:
     asked = ("plan", "--window", "any", "--unit", "event", "--epsilon", "1", "--steps", "9", "--histogram")
-    run(*asked, "1").must_refuse("a histogram needs a whole number from 2 to 100")
+    run(*asked, "1").must_refuse("histogram must be a whole number from 2 to 100")
     run(*asked, "100").must_work()

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
-from dpwindows.cli.outcome import ARGUMENTS
+from dpwindows.cli.outcome import ARGUMENTS, PLAIN_ARGUMENTS
+from dpwindows.cli.plan import plan
 from dpwindows.cli.release import release
 from dpwindows.cli.stream import stream
 from tests.end_to_end.command_line import run
@@ -124,9 +125,56 @@ def test_a_message_names_options_on_the_command_line_and_arguments_in_python() -
     asked: dict[str, Any] = {"unit": dw.ItemLevel(), "budget": dw.PureDP(1.0), "max_runs": 2, "max_occurrences": 3}
     with pytest.raises(dw.InputError, match="give max_occurrences or max_runs"):
         dw.Plan(dw.Rolling(7), timeline=dw.Timeline.of_steps(9), **asked)
-    every = [option for command in (release, stream.commands["advance"]) for option in command.params]
+    every = [option for command in (release, plan, stream.commands["advance"]) for option in command.params]
     options = {name for option in every for name in option.opts}
-    assert {f"--{name.replace('_', '-')}" for name in ARGUMENTS} <= options
+    assert {f"--{name.replace('_', '-')}" for name in (*ARGUMENTS, *PLAIN_ARGUMENTS)} <= options
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("--at-least 0", "Error: --at-least must be a whole number of at least 1, got 0"),
+        ("--exactly -1", "Error: --exactly must be a whole number of at least 1, got -1"),
+        ("--histogram 0", "Error: --histogram must be a whole number from 2 to 100"),
+        *((f"--window {text}", f"Error: --window '{text}' needs") for text in ("rolling:0", "any:0", "to-date:0")),
+        ("--window weekly", "Error: unknown --window 'weekly'"),
+        ("--unit item-per:0", "Error: --unit 'item-per:0' needs a whole number of steps"),
+        ("--unit person", "Error: unknown --unit 'person'"),
+        *((f"--delta {text}", f"Error: --delta must lie in [0, 1), got {text}") for text in ("1.0", "-1.0", "nan")),
+        ("--epsilon 0", "Error: --epsilon must be finite and greater than 0"),
+        ("--confidence 1", "Error: --confidence must lie strictly between 0 and 1"),
+        ("--weights 0", "Error: --weights must be finite and greater than 0"),
+        ("--strategy best", "Error: unknown --strategy 'best'"),
+        ("--start soon --end 2013-02-01", "Error: --start must be a date or time"),
+        ("--start 2013-01-01 --end 2013-01-01", "Error: --end must be after start"),
+        ("--start 2013-01-01 --end 2013-02-01 --step 0", "Error: --step must be at least 1"),
+        ("--target-std 0", "Error: --target-std must be a finite number of counts above 0"),
+    ],
+)
+def test_a_value_that_is_out_of_range_is_refused_by_its_option(given: str, said: str) -> None:
+    asked = () if "--window" in given else ("--window", "rolling:7")
+    asked += () if "--start" in given else ("--steps", "9")
+    asked += () if "--epsilon" in given or "--target-std" in given else ("--epsilon", "1")
+    run("plan", "--unit", "event", *asked, *given.split()).must_refuse(said)
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        (("release", "log.csv"), "'--item', '--time', '--start', '--end', '--window', '--unit', '-o' / '--output'"),
+        (("release", "log.csv", *ASKED[:4]), "'--start', '--end', '--window', '--unit', '-o' / '--output'"),
+        (("stream", "create", *ASKED[:4]), "'STATE', '--start', '--window', '--unit'"),
+        (("publish", "--table", "visits"), "'RELEASE', 'DESTINATION'"),
+    ],
+)
+def test_all_that_is_missing_is_named_at_once(command: tuple[str, ...], missing: str) -> None:
+    run(*command).must_refuse(f"Error: Missing: {missing}. (see '")
+
+
+def test_what_a_plan_file_gives_is_not_missing(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    run(*PLAN, "--start", "2013-01-01", "--end", "2013-02-01", "--save", file).must_work()
+    run("release", "log.csv", "--plan", file).must_refuse("Error: Missing: '--item', '--time', '-o' / '--output'.")
 
 
 def test_an_error_below_every_lattice_is_solved_for_or_refused() -> None:

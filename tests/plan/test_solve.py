@@ -89,7 +89,7 @@ def test_the_worst_query_counts_with_its_bias() -> None:
 
 @pytest.mark.parametrize("target", [0.0, -1.0, math.nan, math.inf, True])
 def test_impossible_targets_are_refused(target: float) -> None:
-    with pytest.raises(InputError, match="wanted standard error"):
+    with pytest.raises(InputError, match="target_std must be"):
         solve_epsilon([Rolling(7)], target_std=target, timeline=TIMELINE, unit=EventLevel())
 
 

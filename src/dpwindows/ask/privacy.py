@@ -120,9 +120,9 @@ def parse_unit(text: str) -> Unit:
     name, colon, steps = text.strip().partition(":")
     if name == _PER_PERIOD:
         number = read_whole(steps)
-        if number is None:
+        if not number:
             raise InputError(
-                f"unit {text!r} needs a whole number of steps after a colon, for example item-per:30 (at most 10^100)"
+                f"unit {text!r} needs a whole number of steps after a colon, for example item-per:30 (from 1 to 10^100)"
             )
         return ItemPerPeriod(number)
     if colon or name not in _UNITS:

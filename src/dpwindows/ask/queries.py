@@ -57,7 +57,7 @@ class Measure:
         if not is_whole(self.k, most=LARGEST_COUNT):
             large = isinstance(self.k, int) and self.k > LARGEST_COUNT
             raise InputError(
-                f"k must be {'at most 10^18' if large else f'a whole number of at least 1, got {self.k!r}'}"
+                f"{self.kind} must be {'at most 10^18' if large else f'a whole number of at least 1, got {self.k!r}'}"
             )
 
     @property
@@ -250,7 +250,7 @@ class Query:
         """
         if not is_whole(most, 2, MOST_BINS):
             raise InputError(
-                f"a histogram needs a whole number from 2 to {MOST_BINS}, from which on all occurrences are counted "
+                f"histogram must be a whole number from 2 to {MOST_BINS}, from which on all occurrences are counted "
                 f"together, got {most!r}"
             )
         return self.at_least(*range(1, most + 1)).exactly(*range(1, most))
@@ -341,18 +341,18 @@ def _parse_period(text: str, period: str) -> int | str:
     if period in PERIODS:
         return period
     steps = read_whole(period)
-    if steps is None:
+    if not steps:
         name = text.strip().partition(":")[0]
         raise InputError(
             f"window {text!r} needs a period after the colon{near(period, PERIODS)}: {', '.join(PERIODS)}, or a whole "
-            f"number of steps (at most 10^100), for example {name}:month or {name}:7"
+            f"number of steps (from 1 to 10^100), for example {name}:month or {name}:7"
         )
     return steps
 
 
 def _parse_steps(text: str, size: str) -> int:
     steps = read_whole(size)
-    if steps is None:
+    if not steps:
         if unit := re.fullmatch(r"([0-9]{1,100})[a-zA-Z]+", size):
             name = text.partition(":")[0]
             raise InputError(
@@ -360,6 +360,6 @@ def _parse_steps(text: str, size: str) -> int:
                 f"{name}:{unit[1]} is that many steps, and --step says how long one is"
             )
         raise InputError(
-            f"window {text!r} needs a whole number of steps after the colon, for example rolling:28 (at most 10^100)"
+            f"window {text!r} needs a whole number of steps after the colon, for example rolling:28 (from 1 to 10^100)"
         )
     return steps

@@ -34,8 +34,14 @@ _LONGEST_MESSAGE = 2_000
 # Arguments that messages name and that are options here.
 ARGUMENTS = (
     *("at_least", "distinct_steps", "item_type", "max_draws", "max_occurrences", "max_runs", "max_steps"),
-    *("memory_limit", "password_file", "spill_directory", "time_format"),
+    *("memory_limit", "password_file", "spill_directory", "target_std", "time_format"),
 )
+# Arguments whose names are words too: options where a message begins with what they cannot be.
+PLAIN_ARGUMENTS = (
+    *("confidence", "delta", "end", "epsilon", "exactly", "histogram", "rho", "start", "step", "strategy", "unit"),
+    *("weights", "window"),
+)
+_BEGINNING = re.compile(rf"^(unknown )?({'|'.join(PLAIN_ARGUMENTS)})(?= (?:'|are |has |must |needs ))")
 # Arguments that messages give a value, and what is written otherwise here.
 _GIVEN = re.compile(r"(?<![\w'\"-])(at_least|exactly|noise|totals)=(\w+)")
 _WRITTEN = {
@@ -85,6 +91,8 @@ def _tell(error: BaseException) -> None:
             _fail("the input ended", 1)
         case click.exceptions.NoArgsIsHelpError():
             return
+        case click.MissingParameter(ctx=click.Context() as context) if len(missing := _missing(error, context)) > 1:
+            _fail(f"Missing: {', '.join(missing)}. (see '{context.command_path} --help')", error.exit_code)
         case click.UsageError(ctx=click.Context() as context):
             _fail(f"{_in_words(error.format_message())} (see '{context.command_path} --help')", error.exit_code)
         case click.ClickException():
@@ -106,6 +114,16 @@ def _tell(error: BaseException) -> None:
             _fail(f"a name that is not valid UTF-8 was met: {error.object!r}; rename what is called so", 1)
 
 
+def _missing(error: click.MissingParameter, context: click.Context) -> list[str]:
+    """All that is required and was not given, of which click names the first."""
+    # An eager option is looked for before the others are read.
+    if error.param is None or error.param.is_eager:
+        return []
+    rest = [one for one in context.command.params if one.required and one.name not in context.params]
+    missing = [one for one in rest if one.value_is_missing(one.consume_value(context, {})[0])]
+    return [one.get_error_hint(context) for one in missing]
+
+
 def _in_words(message: str) -> str:
     """What click says of a value, without the names of Python's types."""
     for kind, wanted in (("float", "number such as 0.5"), ("integer", "whole number such as 3")):
@@ -118,6 +136,7 @@ def _in_options(message: str) -> str:
     for python, option in _WRITTEN.items():
         message = message.replace(python, option)
     message = _GIVEN.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", message)
+    message = _BEGINNING.sub(lambda found: f"{found[1] or ''}--{found[2]}", message)
     return _ARGUMENT.sub(lambda found: f"--{found[0].replace('_', '-')}", message)
 
 

@@ -214,6 +214,6 @@ def _solved(timeline: Timeline, asked: Asked, target_std: float | None, solve: B
     wanted = asked.arguments()
     if solve == "rho":
         if asked.delta is not None:
-            raise InputError("delta goes with epsilon; a rho budget has none")
+            raise InputError("--delta goes with epsilon; a budget of rho (--solve rho) has none")
         return solve_rho(timeline=timeline, target_std=target_std, **wanted)
     return solve_epsilon(timeline=timeline, target_std=target_std, delta=asked.delta, **wanted)

@@ -138,7 +138,8 @@ class _Readings(EventQueries):
         if column is None or not (column.kind in open_to or (patterned and column.kind is Kind.INTEGER)):
             return "CAST(NULL AS VARCHAR)"
         # A row without an item is passed over, whatever else is in it.
-        there = f"item IS NOT NULL AND {role} IS NOT NULL" + (f" AND NOT isnan({role})" if column.kind is Kind.FLOAT else "")
+        there = f"item IS NOT NULL AND {role} IS NOT NULL"
+        there += f" AND NOT isnan({role})" if column.kind is Kind.FLOAT else ""
         return f"CASE WHEN {there} AND ({read}) IS NULL THEN left(CAST({role} AS VARCHAR), {SHOWN}) END"
 
 

@@ -89,7 +89,7 @@ def worst_error(plan: Plan) -> float:
 
 def _smallest(plan: Callable[[float], Plan], target: float, name: str) -> Plan:
     if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target < math.inf:
-        raise InputError(f"the wanted standard error must be a finite number of counts above 0, got {target!r}")
+        raise InputError(f"target_std must be a finite number of counts above 0, got {target!r}")
     best: Plan | None = None
     refusal: InputError | None = None
     # Positions on the grid of three-digit numbers: budgets up to `short` are too small, and `enough` is large enough.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,44 @@ def test_it_says_for_whom_it_is_and_writes_nothing(write: Write) -> None:
     assert outcome.out.startswith("For your eyes only")
     assert [path.name for path in Path.cwd().iterdir()] == ["log.csv"]
     assert "\x1b" not in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("zone", "span", "first", "last"),
+    [
+        (None, (), "2024-03-04T01:00:00", "2024-03-05T02:00:00"),
+        ("America/New_York", (), "2024-03-03T20:00:00", "2024-03-04T23:30:00"),
+        ("Asia/Tokyo", ("--start", "2024-03-01", "--end", "2024-04-01"), "2024-03-04T10:00:00", "2024-03-05T11:00:00"),
+    ],
+)
+def test_times_are_shown_in_the_zone_that_is_asked_for(
+    write: Write, zone: str | None, span: tuple[str, ...], first: str, last: str
+) -> None:
+    """Instants are, and what carries no zone is as it stands: it is local there."""
+    rows = "ann,2024-03-04T01:00:00Z\nbob,2024-03-05T04:00:00+02:00\nann,2024-03-04T23:30\n"
+    options = (write("log.csv", "who,at\n" + rows), *span, *(() if zone is None else ("--time-zone", zone)))
+    found = seen(*options)
+    assert (found["first"], found["last"], found["zone"]) == (first, last, zone or "UTC")
+    shown = run("check", *options).must_work().out
+    assert last + ("" if zone is None else f" ({zone})") + "\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "hour"),
+    [
+        (pa.timestamp("us", "UTC"), (), "10"),
+        (pa.timestamp("us"), (), "01"),
+        (pa.int64(), ("--time-format", "epoch-us"), "10"),
+    ],
+    ids=str,
+)
+def test_columns_of_times_are_shown_in_the_zone(
+    write: Write, kind: pa.DataType, options: tuple[str, ...], hour: str
+) -> None:
+    at = pa.array([datetime(2024, 3, 4, 1, n) for n in range(3)], pa.timestamp("us")).cast(kind)
+    pq.write_table(pa.table({"who": ["ann", "bob", "ann"], "at": at}), "log.parquet")
+    found = seen("log.parquet", "--item", "who", "--time", "at", *options, "--time-zone", "Asia/Tokyo")
+    assert (found["first"], found["last"]) == (f"2024-03-04T{hour}:00:00", f"2024-03-04T{hour}:02:00")
 
 
 def test_the_range_is_left_to_the_operator(write: Write) -> None:

@@ -152,9 +152,9 @@ def test_a_message_names_options_on_the_command_line_and_arguments_in_python() -
     ],
 )
 def test_a_value_that_is_out_of_range_is_refused_by_its_option(given: str, said: str) -> None:
-    asked = () if "--window" in given else ("--window", "rolling:7")
-    asked += () if "--start" in given else ("--steps", "9")
-    asked += () if "--epsilon" in given or "--target-std" in given else ("--epsilon", "1")
+    asked = [] if "--window" in given else ["--window", "rolling:7"]
+    asked += [] if "--start" in given else ["--steps", "9"]
+    asked += [] if "--epsilon" in given or "--target-std" in given else ["--epsilon", "1"]
     run("plan", "--unit", "event", *asked, *given.split()).must_refuse(said)
 
 

@@ -63,7 +63,7 @@ class Timeline:
 
     def __post_init__(self) -> None:
         number, unit = parse_step(self.step)
-        zone = _parse_zone(self.time_zone)
+        zone = parse_zone(self.time_zone)
         if unit:
             self._settle_times(number, unit, zone)
         else:
@@ -81,7 +81,7 @@ class Timeline:
         Raises `InputError` if a value cannot be read, or the last step ends after the year 9000.
         """
         number, unit = parse_step(step)
-        zone = _parse_zone(time_zone)
+        zone = parse_zone(time_zone)
         _check_size(steps)
         if not unit:
             first = _read_integer(start, "start")
@@ -277,7 +277,8 @@ def parse_step(step: object) -> tuple[int, str]:
     return number, unit
 
 
-def _parse_zone(name: object) -> ZoneInfo:
+def parse_zone(name: object) -> ZoneInfo:
+    """The zone of a name; raises `InputError` if there is none."""
     if isinstance(name, str) and name:
         with suppress(KeyError, ValueError, OSError):
             return ZoneInfo(name)

@@ -90,6 +90,7 @@ def _show(found: Check, console: Console) -> None:
 
 def _figures(found: Check) -> list[tuple[str, str]]:
     seen, columns = found.look, found.columns
+    clock = "" if seen.zone == "UTC" or isinstance(seen.first, int) else f" ({seen.zone})"
     rows = [
         ("item column", columns.item),
         ("time column", columns.time + (f", read as {columns.time_format}" if columns.time_format else "")),
@@ -97,8 +98,8 @@ def _figures(found: Check) -> list[tuple[str, str]]:
         *([] if found.version is None else [("state read", found.version)]),
         ("rows", f"{seen.rows:,}"),
         ("distinct items", f"{seen.items:,}"),
-        ("first time", "none" if seen.first is None else str(seen.first)),
-        ("last time", "none" if seen.last is None else str(seen.last)),
+        ("first time", "none" if seen.first is None else f"{seen.first}{clock}"),
+        ("last time", "none" if seen.last is None else f"{seen.last}{clock}"),
         ("without item", _share(seen.null_items, seen.rows)),
         ("without time", _share(seen.null_times, seen.rows)),
         ("not readable", f"{seen.bad_rows:,}"),

@@ -10,8 +10,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.timeline import Timeline
@@ -123,7 +124,7 @@ def check_events(source: str, options: LogOptions, settings: EngineSettings | No
     _require_files(log)
     columns, guessed, evidence, integer = _guessed_reading(log, options)
     timeline = _timeline(options, integer=integer)
-    found = examine(log, columns, timeline, integer=integer)
+    found = examine(log, columns, timeline, integer=integer, zone=options.time_zone or "UTC")
     step, notes = options.step or _suitable_step(found.look), found.notes
     asked = options.time_zone is None and not integer
     if asked and (unzoned := remark_on_zones(log, columns)):
@@ -134,15 +135,17 @@ def check_events(source: str, options: LogOptions, settings: EngineSettings | No
     return Check(found.look, found.problems, found.doubts, notes, columns, guessed, evidence, step, command, version)
 
 
-def examine(log: Log, columns: EventColumns, timeline: Timeline | None, *, integer: bool = False) -> Findings:
-    """What a log holds as a release reads it, with nothing guessed, and what to think of it.
+def examine(
+    log: Log, columns: EventColumns, timeline: Timeline | None, *, integer: bool = False, zone: str = "UTC"
+) -> Findings:
+    """What a log holds as a release reads it, with nothing guessed, and what to think of it; arguments as of `look`.
 
     Raises:
         InputError: it cannot be read at all or cannot be read twice, or a column is not there.
         EngineError: the engine failed.
     """
     _require_files(log)
-    seen = look(log, columns, timeline, integer=integer)
+    seen = look(log, columns, timeline, integer=integer, zone=zone)
     times = log.sample.values.get(columns.time, [])
     formats = formats_of(times, log.sample.kinds.get(columns.time, Kind.TEXT))
     problems = tuple(_problems(seen, columns, timeline, formats))
@@ -303,7 +306,7 @@ def _doubts(
         yield f"times go from {seen.first} to {seen.last}: {unit}"
     elif isinstance(seen.first, str) and not _EARLIEST <= seen.first < _LATEST:
         yield f"the first time is {seen.first}: is {columns.time!r} the column of times?"
-    elif isinstance(seen.last, str) and seen.last > datetime.now(UTC).isoformat():
+    elif isinstance(seen.last, str) and seen.last > datetime.now(ZoneInfo(seen.zone)).isoformat():
         yield f"the last time is {seen.last}, which is still to come"
     if clock:
         yield f"all times in {columns.time!r} are as hours and minutes are written (1955): times of day without a day?"

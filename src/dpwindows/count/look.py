@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
+import numpy as np
 
 from dpwindows.ask.groups import Grouping
-from dpwindows.ask.timeline import Timeline
-from dpwindows.ask.zones import from_microseconds
+from dpwindows.ask.timeline import Timeline, parse_zone
+from dpwindows.ask.zones import from_microseconds, offset_table
 from dpwindows.count.dialects.duckdb import DuckDB
 from dpwindows.count.engines.duckdb import private_engine, progress_bar, running
 from dpwindows.count.events import EventColumns
@@ -24,6 +27,7 @@ from dpwindows.count.query.relation import EventQueries
 from dpwindows.count.sample import Log
 from dpwindows.count.sources.duckdb import find_parts
 from dpwindows.count.sources.places import place_of
+from dpwindows.count.time_formats import EPOCHS
 
 PLACEHOLDERS = ("", "null", "none", "na", "n/a", "nan", "nil", "-", "?", "unknown", "undefined", "#n/a")
 """Texts in small letters that stand for no value, and that a release reads as any other text."""
@@ -64,12 +68,12 @@ class GroupLook:
 class Look:
     """What is in a log, exactly.
 
-    `first` and `last` are the first and last time on the log's own clock (of times with an offset: in UTC), as ISO text
-    or integers; `grain` is the longest of s, m, h, d that all times are whole multiples of, None where there is none.
-    `null_rows` counts the rows without item or time, `null_items` and `null_times` those without either one;
-    `placeholders` those whose item is a text such as NULL. `inside` counts the events of the range, occurrences where
-    there is a count column, `items_inside` their items, `steps_inside` the steps that have any, from `first_step` to
-    `last_step`; all are None without a range. `ignored` counts the rows with a count below 1.
+    `first` and `last` are the first and last time on the clock of `zone`, as ISO text, or integers; `grain` is the
+    longest of s, m, h, d that all times are whole multiples of, None where there is none. `null_rows` counts the rows
+    without item or time, `null_items` and `null_times` those without either one; `placeholders` those whose item is a
+    text such as NULL. `inside` counts the events of the range, occurrences where there is a count column,
+    `items_inside` their items, `steps_inside` the steps that have any, from `first_step` to `last_step`; all are None
+    without a range. `ignored` counts the rows with a count below 1.
     """
 
     rows: int
@@ -92,6 +96,7 @@ class Look:
     first_step: int | None = None
     last_step: int | None = None
     groups: tuple[GroupLook, ...] = ()
+    zone: str = "UTC"
 
     @property
     def span(self) -> int:
@@ -115,7 +120,10 @@ class _Readings(EventQueries):
     """Writes the query for how every row is read, whatever is in it."""
 
     def readings(self, relation: str, types: Mapping[str, Column]) -> str:
-        """The columns item, moment, count, and of what cannot be read bad_time and bad_count, texts; null elsewhere."""
+        """The columns item, moment, count, and of what cannot be read bad_time and bad_count, texts; null elsewhere.
+
+        Where `instant` is true a moment is one of UTC, and else one on the clock that its time is local to.
+        """
         if self._columns.item_type is not None:
             relation = self._whole_items(relation, types["item"])
         time = self._time(relation, types["time"])
@@ -125,11 +133,18 @@ class _Readings(EventQueries):
             "time IS NULL AS no_time",
             f"{'count' if 'count' in types else '1'} IS NULL AS no_count",
             f"{time.moment} AS moment",
+            f"{self._instant(types['time'])} AS instant",
             f"{count} AS count",
             f"{self._bad('time', time.moment, types['time'])} AS bad_time",
             f"{self._bad('count', count, types.get('count'))} AS bad_count",
         )
         return f"SELECT {', '.join(chosen)} FROM ({time.relation}) AS source"
+
+    def _instant(self, column: Column) -> str:
+        if column.kind is Kind.INSTANT or self._columns.time_format in EPOCHS:
+            return "TRUE"
+        local = self._timeline.is_integer or column.kind in (Kind.WALL, Kind.DATE, Kind.NULL)
+        return "FALSE" if local else "ahead IS NOT NULL"
 
     def _bad(self, role: str, read: str, column: Column | None) -> str:
         """The text of a value that is there and is not read; of types that leave nothing open there is none."""
@@ -143,17 +158,22 @@ class _Readings(EventQueries):
         return f"CASE WHEN {there} AND ({read}) IS NULL THEN left(CAST({role} AS VARCHAR), {SHOWN}) END"
 
 
-def look(log: Log, columns: EventColumns, timeline: Timeline | None, *, integer: bool = False) -> Look:
+def look(
+    log: Log, columns: EventColumns, timeline: Timeline | None, *, integer: bool = False, zone: str = "UTC"
+) -> Look:
     """Read all of a log that the engine duckdb counts, and say what is in it.
 
-    The public range is `timeline`, if it is known; where it is not, `integer` says whether times are whole numbers.
+    The public range is `timeline`, if it is known; where it is not, `integer` says whether times are whole numbers, and
+    `zone` on which clock the first and the last are told.
 
     Raises:
         InputError: the source cannot be read at all, or a column has a type that does not serve.
         EngineError: the engine failed.
     """
     grouping, columns = columns.grouping, replace(columns, grouping=None)
-    integer = timeline.is_integer if timeline is not None else integer
+    if timeline is not None:
+        integer, zone = timeline.is_integer, timeline.time_zone
+    clock = parse_zone(zone)
     groups = []
     for group in () if grouping is None else grouping.columns:
         grouped = replace(columns, grouping=Grouping((group,)))
@@ -165,12 +185,12 @@ def look(log: Log, columns: EventColumns, timeline: Timeline | None, *, integer:
         inside: dict[str, Any] = {}
         shown = log.settings.progress
         with running(columns, log.source), progress_bar(connection, "looking at events", shown=shown):
-            figures = _figures(connection, readings, integer=integer)
+            figures = _figures(connection, readings, None if integer else clock)
             bad = tuple(_bad_values(connection, readings, log.source, columns))
             if timeline is not None:
                 narrow = EventQueries(_Lenient(), columns, timeline, cap=2**31)
                 inside = _inside(connection, [narrow.sql(part.sql, part.types) for part in parts])
-    return Look(**figures, bad=bad, **inside, groups=tuple(groups))
+    return Look(**figures, bad=bad, **inside, groups=tuple(groups), zone=zone)
 
 
 def _group_look(log: Log, columns: EventColumns, timeline: Timeline) -> GroupLook:
@@ -206,23 +226,33 @@ def _row(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
     return row
 
 
-def _figures(connection: duckdb.DuckDBPyConnection, readings: str, *, integer: bool) -> dict[str, Any]:
+def _figures(connection: duckdb.DuckDBPyConnection, readings: str, clock: ZoneInfo | None) -> dict[str, Any]:
+    """The figures of all rows; without a clock times are whole numbers."""
     grains = ", ".join(f"count(*) FILTER (moment % {length} <> 0) AS off_{name}" for name, length in _LENGTHS.items())
     kinds = {"null_items": "item IS NULL", "null_times": "no_time", "null_counts": "no_count", "ignored": "count < 1"}
     kinds["null_rows"] = "item IS NULL OR no_time"
     kinds["placeholders"] = f"lower(trim(item)) IN ({', '.join(map(quote_text, PLACEHOLDERS))})"
     counted = ", ".join(f"count(*) FILTER ({condition}) AS {name}" for name, condition in kinds.items())
+    pairs = product((("first", "min"), ("last", "max")), ("true", "false"))
+    ends = ", ".join(f"{best}(moment) FILTER (instant = {said}) AS {name}_{said}" for (name, best), said in pairs)
     figures = _row(
         connection,
         f"SELECT count(*) AS rows, count(DISTINCT item) AS items, {counted}, "
-        f"min(moment) AS first, max(moment) AS last, count(coalesce(bad_time, bad_count)) AS bad_rows, {grains} "
+        f"{ends}, count(coalesce(bad_time, bad_count)) AS bad_rows, {grains} "
         f"FROM ({readings}) AS readings",
     )
+    for name, best in (("first", min), ("last", max)):
+        instant, local = figures.pop(f"{name}_true"), figures.pop(f"{name}_false")
+        local_instant = None if instant is None or clock is None else _local(instant, clock)
+        moment = best((one for one in (local, local_instant) if one is not None), default=None)
+        figures[name] = moment if moment is None or clock is None else from_microseconds(moment).isoformat()
     whole = [name for name in _LENGTHS if figures.pop(f"off_{name}") == 0]
-    figures["grain"] = whole[-1] if whole and figures["first"] is not None and not integer else None
-    for name in () if integer or figures["first"] is None else ("first", "last"):
-        figures[name] = from_microseconds(figures[name]).isoformat()
+    figures["grain"] = whole[-1] if whole and figures["first"] is not None and clock is not None else None
     return figures
+
+
+def _local(instant: int, clock: ZoneInfo) -> int:
+    return int(offset_table(clock, instant, instant).to_local(np.array([instant]))[0])
 
 
 def _bad_values(

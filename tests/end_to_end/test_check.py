@@ -80,6 +80,13 @@ def test_times_are_shown_in_the_zone_that_is_asked_for(
     assert last + ("" if zone is None else f" ({zone})") + "\n" in shown
 
 
+def test_times_at_the_ends_of_all_calendars_are_shown(write: Write) -> None:
+    log = write("log.csv", "who,at\nann,0001-01-01T00:00Z\nbob,9999-12-31T23:00Z\n")
+    for zone in ("America/New_York", "Asia/Tokyo"):
+        found = seen(log, "--item", "who", "--time", "at", "--time-zone", zone)
+        assert (found["first"][:10], found["last"][:10]) == ("0001-01-01", "9999-12-31")
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "hour"),
     [

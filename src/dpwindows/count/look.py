@@ -17,7 +17,7 @@ import numpy as np
 
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.timeline import Timeline, parse_zone
-from dpwindows.ask.zones import from_microseconds, offset_table
+from dpwindows.ask.zones import from_microseconds, offset_table, to_microseconds
 from dpwindows.count.dialects.duckdb import DuckDB
 from dpwindows.count.engines.duckdb import private_engine, progress_bar, running
 from dpwindows.count.events import EventColumns
@@ -245,10 +245,16 @@ def _figures(connection: duckdb.DuckDBPyConnection, readings: str, clock: ZoneIn
         instant, local = figures.pop(f"{name}_true"), figures.pop(f"{name}_false")
         local_instant = None if instant is None or clock is None else _local(instant, clock)
         moment = best((one for one in (local, local_instant) if one is not None), default=None)
-        figures[name] = moment if moment is None or clock is None else from_microseconds(moment).isoformat()
+        figures[name] = moment if moment is None or clock is None else _text(moment)
     whole = [name for name in _LENGTHS if figures.pop(f"off_{name}") == 0]
     figures["grain"] = whole[-1] if whole and figures["first"] is not None and clock is not None else None
     return figures
+
+
+def _text(moment: int) -> str:
+    """A moment as ISO text; beyond what a datetime holds, the nearest that it does."""
+    ends = to_microseconds(datetime.min), to_microseconds(datetime.max)
+    return from_microseconds(min(max(moment, ends[0]), ends[1])).isoformat()
 
 
 def _local(instant: int, clock: ZoneInfo) -> int:

@@ -212,7 +212,7 @@ def test_a_bound_that_an_attack_breaks_exits_with_one(monkeypatch: pytest.Monkey
         (("--steps", "5", "--window", "daily"), "daily"),
         (("--steps", "150", "--window", "any"), "fewer steps"),
         (("--steps", "5", "--draws", "10"), "at least 300"),
-        (("--steps", "5", "--exactly", "9223372036854775807"), "k must be at most 10^18"),
+        (("--steps", "5", "--exactly", "9223372036854775807"), "--exactly must be at most 10^18"),
         (("--steps", "5", "--exactly", "2147483648"), "below 2**31"),
         (("--steps", "5", "--runs", "1000000000000000000"), "--max-minutes"),
         (("--steps", "5", "--draws", "1000000000000000000"), "--max-minutes"),

@@ -220,6 +220,7 @@ def test_limits_of_whole_items_grow_with_k() -> None:
     ):
         for k, found in known.items():
             assert (limit(Rolling(28), k, unit, 365) or 0.0) * 4.2247 == pytest.approx(found, rel=3e-3)
+    assert limit(Rolling(28), 10**18, ITEM, 365) == limit(Rolling(28), 16, ITEM, 365)
     # In stretches of a long range as well.
     year, long = (limit(Rolling(28), 3, ITEM, steps) or 0.0 for steps in (365, 2000))
     assert 0.97 < long / year / (2000 / 365) ** 0.5 < 1.03

@@ -47,6 +47,8 @@ _WIDE, _NEGLIGIBLE = 1024, 1e-3
 # Up to this length filters have searched for weights of intervals. Of longer ones a fourth of the rounds claims 0.02 %
 # less, in a fourth of the time.
 _SEARCHED = 366
+# The most occurrences in a window that are drawn: a larger k is taken for this one.
+_MOST_DRAWN = 16
 # Of rolling windows this long few lie in the range that is worked out at once.
 _LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
@@ -202,10 +204,13 @@ def _item_limit(steps: int, length: int, *, changed: bool) -> float:
 
 
 def _drawn_limit(steps: int, length: int, k: int, *, changed: bool) -> float:
-    """The same for k > 1, from random occurrences (`drawn_items`)."""
+    """The same for k > 1, from random occurrences (`drawn_items`), and so for every larger k.
+
+    Of an item with one occurrence more at the steps 1, W + 1, 2 W + 1, ..., each window holds one of these.
+    """
 
     def products(size: int) -> FloatArray:
-        changes = drawn_changes(size, length, k, changed=changed)
+        changes = drawn_changes(size, length, min(k, _MOST_DRAWN), changed=changed)
         return np.asarray((changes @ changes.T).astype(np.float64) / changes.shape[1])
 
     if steps <= _DENSE:

@@ -171,6 +171,16 @@ def by_epsilon(unit: Any) -> Callable[[], list[float]]:
     return lambda: [errors_of([28], unit, epsilon)[0] for epsilon in (0.5, 1.0, 2.0)]
 
 
+def by_k(length: int, unit: Any) -> Callable[[], list[float]]:
+    """Of items seen at least 1, 2, 3 and 10 times, the error and how often it is the limit."""
+
+    def found() -> list[float]:
+        entries = [plan((dw.Rolling(length).at_least(k),), unit, 1.0, ()).forecast()[0] for k in (1, 2, 3, 10)]
+        return [figure for entry in entries for figure in (entry.rms, entry.ratio_to_limit or 0.0)]
+
+    return found
+
+
 def by_runs(unit: Any, *runs: int) -> Callable[[], list[float]]:
     return lambda: [errors_of([28], unit, **({"max_runs": most} if most else {}))[0] for most in runs]
 
@@ -378,6 +388,16 @@ SLOW = [
             *errors_of([1], dw.ItemAddRemove(), max_occurrences=20, distinct_steps=True),
         ],
         NEAREST,
+    ),
+    *(
+        Stated(
+            "accuracy.md",
+            f"| rolling:{length}, `{unit.name}` | " + " | ".join(["{} ({})"] * 4) + " |",
+            by_k(length, unit),
+            NEAREST,
+        )
+        for length in (7, 28, 90)
+        for unit in (dw.ItemAddRemove(), dw.ItemLevel())
     ),
     Stated(
         "bounded.md",

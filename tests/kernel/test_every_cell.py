@@ -62,7 +62,7 @@ CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("notch-filter", "rolling", "item"): (1.9, 1.0),
     ("optimal-filter", "rolling", "event"): (1.11, 1.41),
     ("optimal-filter", "rolling", "item-add-remove"): (1.10, 1.0),
-    ("offset-filter", "rolling", "item-add-remove"): (1.14, 1.14),
+    ("offset-filter", "rolling", "item-add-remove"): (1.10, 1.10),
     ("threshold-filters", "rolling", "item-add-remove"): (1.0, 1.15),
     # Four times one history; two that are opposite in all windows are there only where windows are shorter.
     ("threshold-filters", "rolling", "item"): (1.0, 4.2),

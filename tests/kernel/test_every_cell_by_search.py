@@ -130,7 +130,7 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
     ("counters", ANY_7, (1,), ItemPerPeriod(7), GAUSSIAN, 0.8),
     ("counters", ANY_7, (1,), ItemPerPeriod(20), GAUSSIAN, 0.8),
     ("counters", ANY_7, (3,), ITEM, GAUSSIAN, 0.7),
-    *(("offset-filter", Rolling(n), (1,), ADD_REMOVE, GAUSSIAN, 0.97) for n in (1, 7, 28)),
+    *(("offset-filter", Rolling(n), (1,), ADD_REMOVE, GAUSSIAN, 0.98) for n in (1, 7, 28)),
     ("threshold-filters", Rolling(7), (1, 2), ADD_REMOVE, GAUSSIAN, 0.95),
     ("threshold-filters", Rolling(28), (1, 3), ADD_REMOVE, GAUSSIAN, 0.9),
     *(("optimal-filter", Rolling(7 if k == 3 else 28), (k,), EVENT, GAUSSIAN, 0.97) for k in (3, 2, 10)),

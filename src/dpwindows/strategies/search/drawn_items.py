@@ -15,8 +15,6 @@ over as many steps.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +25,6 @@ _DRAWN = 4096
 _AGAIN, _AWAY, _BACK, _STARTS, _MOST = (0.1, 0.6), 0.1, 0.5, 1.2, 0.4
 
 
-@lru_cache(maxsize=8)
 def drawn_changes(steps: int, length: int, k: int, *, changed: bool) -> NDArray[np.float32]:
     """Changes of the counts of one item that is changed, or added or removed, each a column: shape (steps, changes)."""
     chance, rows = np.random.default_rng(0), np.arange(1 + changed)[:, None]

@@ -36,6 +36,7 @@ from dpwindows.count.request import CountRequest
 from dpwindows.demo import write_flights
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure
+from dpwindows.plan.limits_together import limits_together
 from dpwindows.release.run import draw_estimates
 from dpwindows.report.charts import COLOURS, Chart, picture
 
@@ -138,10 +139,9 @@ def rms_of(plan: dw.Plan) -> float:
 
 
 def _least(plan: dw.Plan) -> float | None:
-    """The root mean square of the limits, each for one threshold alone with the whole budget; None if one has none."""
-    limits = [entry.limit for entry in plan.forecast()]
-    known = [limit for limit in limits if limit is not None]
-    return float(np.sqrt(np.mean(np.square(known)))) if len(known) == len(limits) else None
+    """The limit of all that is released together; None if one measure has none."""
+    (*_, last) = entries = plan.forecast()
+    return next((found.limit for found in limits_together(plan)), last.limit if len(entries) == 1 else None)
 
 
 def row_of(cell: Cell, counted: Counted, repeats: int) -> dict[str, Any]:

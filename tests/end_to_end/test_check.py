@@ -85,6 +85,10 @@ def test_times_at_the_ends_of_all_calendars_are_shown(write: Write) -> None:
     for zone in ("America/New_York", "Asia/Tokyo"):
         found = seen(log, "--item", "who", "--time", "at", "--time-zone", zone)
         assert (found["first"][:10], found["last"][:10]) == ("0001-01-01", "9999-12-31")
+    for moment in (-(10**17), 10**18):
+        pq.write_table(pa.table({"who": ["ann"], "at": pa.array([moment], pa.timestamp("us", "UTC"))}), "far.parquet")
+        found = seen("far.parquet", "--item", "who", "--time", "at", "--time-zone", "America/New_York")
+        assert found["first"][:10] == ("0001-01-01" if moment < 0 else "9999-12-31")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import dpwindows as dw
@@ -117,7 +118,9 @@ def test_absurd_numbers_are_refused(log: Path, arguments: tuple[str, ...]) -> No
     assert not Path("out.json").exists()
 
 
-def test_a_message_names_options_on_the_command_line_and_arguments_in_python() -> None:
+def test_a_message_names_options_on_the_command_line_and_arguments_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     twice = ("--unit", "item", "--max-runs", "2", "--max-occurrences", "3")
     run("plan", "--window", "rolling:7", "--epsilon", "1", "--steps", "9", *twice).must_refuse(
         "give --max-occurrences or --max-runs, and not both"
@@ -129,6 +132,11 @@ def test_a_message_names_options_on_the_command_line_and_arguments_in_python() -
     options = {name for option in every for name in option.opts}
     assert {f"--{name.replace('_', '-')}" for name in (*ARGUMENTS, *PLAIN_ARGUMENTS)} <= options
     run(*PLAN[:-2], "--steps", "9", "--target-std", "0").must_refuse("Error: --target-std must be")
+    # A database may be called like an option.
+    with duckdb.connect(str(tmp_path / "window")) as connection:
+        connection.execute("CREATE TABLE a AS SELECT 1 AS b; CREATE TABLE c AS SELECT 1 AS d")
+    monkeypatch.chdir(tmp_path)
+    run("check", "window").must_refuse("Error: window has 2 tables")
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,7 @@ def offset_table(zone: ZoneInfo, first: int, last: int) -> OffsetTable:
     """The offsets of `zone` for instants from `first` to `last` (microseconds), and two days to either side."""
     if (fixed := zone.utcoffset(None)) is not None:  # only a zone whose clock is never put forward or back has one
         return OffsetTable(np.array([], dtype=np.int64), np.array([fixed // MICROSECOND], dtype=np.int64))
-    low = max(first - 2 * DAY_US, _FIRST_US)
-    high = min(last + 2 * DAY_US, _LAST_US)
+    low, high = (min(max(one, _FIRST_US), _LAST_US) for one in (first - 2 * DAY_US, last + 2 * DAY_US))
     # No zone changes its offset and back within a day, so daily samples meet every change.
     samples = [*range(low, high, DAY_US), high]
     offsets = [_offset_at(zone, samples[0])]

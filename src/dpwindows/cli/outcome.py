@@ -41,7 +41,7 @@ PLAIN_ARGUMENTS = (
     *("confidence", "delta", "end", "epsilon", "exactly", "histogram", "rho", "start", "step", "strategy", "unit"),
     *("weights", "window"),
 )
-_BEGINNING = re.compile(rf"^(unknown )?({'|'.join(PLAIN_ARGUMENTS)})(?= (?:'|are |has |must |needs ))")
+_BEGINNING = re.compile(rf"^(unknown )?({'|'.join(PLAIN_ARGUMENTS)})(?= (?:'|are |has the unknown |must |needs ))")
 # Arguments that messages give a value, and what is written otherwise here.
 _GIVEN = re.compile(r"(?<![\w'\"-])(at_least|exactly|noise|totals)=(\w+)")
 _WRITTEN = {

@@ -137,8 +137,11 @@ def plan(
         clock = {"start": start, "step": step, "time-zone": time_zone}
         save_plan(planned, saved, clock if stream and start is not None else {}, force=force)
     if as_json:
+        from dpwindows.plan.limits_together import limits_together
+
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
+        answer["together"] = [entry.to_dict() for entry in limits_together(planned)]
         if planned.loss is not None:
             from dpwindows.plan.description import loss_forecast
 

@@ -33,6 +33,7 @@ from dpwindows.count.look import GroupLook, Look, look
 from dpwindows.count.query.dialect import Kind
 from dpwindows.count.sample import Log, Sample, remark_on_zones
 from dpwindows.count.sources.batches import in_batches
+from dpwindows.count.sources.csv_files import CsvHeader, one_column
 from dpwindows.count.time_formats import EPOCHS
 from dpwindows.errors import InputError, counted, near, percent
 
@@ -173,6 +174,8 @@ def _guessed_reading(log: Log, options: LogOptions) -> tuple[EventColumns, dict[
     if not any(sample.values.values()):
         raise InputError("there is no row in it: a release of it would be nothing but noise")
     item, time, time_format = options.item, options.time, options.time_format
+    if sample.delimiter is not None and len(sample.names) == 1 and not (item and time):
+        raise one_column(str(log.source), CsvHeader(sample.delimiter, tuple(sample.names)))
     # Where both columns are known only how times are written is left to find out.
     grouped = () if options.grouping is None else options.grouping.names
     open_to = [time] if item and time else [name for name in sample.names if name not in (options.count, *grouped)]

@@ -26,7 +26,7 @@ from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Kind, quote_name
 from dpwindows.count.sources.batches import Batches
-from dpwindows.count.sources.csv_files import DELIMITERS, CsvHeader, delimiter_of, one_column
+from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.duckdb import database_table, file_list
 from dpwindows.count.sources.excel import sheet_rows
@@ -48,12 +48,13 @@ class Sample:
 
     `values[name]` are texts, None where there is no value; `kinds[name]` is what the column's type says, TEXT for files
     of text. `layout` says how CSV files are laid out, as given or else as their first lines suggest; None where nothing
-    need be said.
+    need be said. `delimiter` is what lines of CSV files were cut at.
     """
 
     values: dict[str, list[str | None]]
     kinds: dict[str, Kind]
     layout: CsvLayout | None = None
+    delimiter: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -180,11 +181,9 @@ def _csv_sample(file: Path, layout: CsvLayout | None) -> Sample:
         names, rows = rows[0], rows[1:]
         plain = delimiter == delimiter_of(lines[0].rstrip("\r\n"))
         layout = layout or (None if plain else CsvLayout(delimiter))
-    if len(names) == 1:
-        raise one_column(str(file), CsvHeader(delimiter, tuple(names)))
     whole = [row for row in rows if len(row) == len(names)]
     values = {name: [row[place] or None for row in whole] for place, name in enumerate(names)}
-    return Sample(values, dict.fromkeys(names, Kind.TEXT), layout)
+    return Sample(values, dict.fromkeys(names, Kind.TEXT), layout, delimiter)
 
 
 def _cut(lines: Sequence[str], delimiter: str) -> list[list[str]]:

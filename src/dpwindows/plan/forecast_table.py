@@ -69,9 +69,15 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
         table = _forecasts(planned, wide, expect, close=True)
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):
+        from dpwindows.plan.limits_together import limits_together
+
         pure = isinstance(planned.budget, PureDP)
         least = "any noise" if pure else "any Gaussian noise; other noise may be below 1"
         console.print(f"x limit: relative to the least error of {least}", style="dim")
+        for together in limits_together(planned):
+            groups = "" if together.by is None else f", {groups_text(together.by)}"
+            ratio = f"{together.ratio_to_limit:.2f}"
+            console.print(f"  all k of {together.window}{groups} together: {ratio}", style="dim", highlight=False)
     if (loss := planned.loss) is not None:
         from dpwindows.plan.description import loss_forecast
 

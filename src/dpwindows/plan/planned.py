@@ -274,21 +274,25 @@ class Planned(PlanValues, ABC):
         ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
         if measure.kind != "at_least" or self.singleton or ruled:
             return None
-        problem, name = allotment.measurement.design.problem, allotment.query.name
+        problem = allotment.measurement.design.problem
         window = problem.window if allotment.series is None else allotment.query.window
         bounded = isinstance(window, (Rolling, PeriodFamily))
         if (longest_window(window, problem.steps) if bounded else problem.steps) > _LONGEST_LIMIT:
             return None
-        # The scale is the least one but for the head-room it was given.
-        if allotment.series is None:
-            share = sum(one.share for one in self.allotments if one.query.name == name and one.by == allotment.by)
-        else:
-            share = sum(one.share for one in self.allotments if one.series is not None)
+        share = self.share_of(allotment)
         asked = (window, self._limit_k(measure.k), self.unit, problem.steps)
         if isinstance(self.budget, PureDP):
             return pure_limit(*asked, self.budget.epsilon * share)
         bound = limit(*asked)
         return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, share) * (1 - 1e-9)
+
+    def share_of(self, allotment: Allotment) -> float:
+        """The share of the budget for all thresholds of a query, or for all families that are measured as one."""
+        # The scale of noise is the least one but for the head-room it was given.
+        if allotment.series is not None:
+            return sum(one.share for one in self.allotments if one.series is not None)
+        name, by = allotment.query.name, allotment.by
+        return sum(one.share for one in self.allotments if one.query.name == name and one.by == by)
 
     def _limit_of_occurrences(self, allotment: Allotment) -> float | None:
         """The least rms error as `_limit` has it; not where all of an item's may not come in one step."""

@@ -1,4 +1,4 @@
-"""Warnings about budgets that are allowed but promise little, each given once."""
+"""Warnings about budgets that are allowed but promise little, each given once, and the typical count they look at."""
 
 from __future__ import annotations
 

@@ -100,6 +100,14 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     return math.hypot(*joint) / math.sqrt(steps)
 
 
+def together_limit(window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, steps: int) -> float | None:
+    """A lower bound as `limits.together_limit`, of tumbling counts too; None where no more is known than `limit`."""
+    unit = unit.fit_to_range(steps)
+    if isinstance(window, Tumbling) and isinstance(unit, (ItemLevel, ItemAddRemove)):
+        return limits.together_limit(Rolling(1), thresholds, unit, len(sizes(window, steps)))
+    return limits.together_limit(window, thresholds, unit, steps) if isinstance(window, Rolling) else None
+
+
 def pure_limit(window: WindowFamily, k: int, unit: Unit, steps: int, epsilon: float) -> float | None:
     """A lower bound in counts, for noise of any distribution under a pure budget (`search.pure_limits`).
 

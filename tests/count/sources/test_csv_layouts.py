@@ -116,12 +116,21 @@ def test_both_names_wrong_are_told_with_the_nearest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [(), ("--delimiter", ",")])
 def test_a_file_that_is_cut_at_what_is_not_in_it_asks_for_its_delimiter(given: tuple[str, ...], tmp_path: Path) -> None:
     log = written(tmp_path, "user~at~page\nann~2013-01-01~x\n", "log.csv")
-    said = "log.csv, cut at ',', has one column, user~at~page: say with --delimiter what delimits its columns"
+    said = "log.csv, cut at ',', has one column, user~at~page: if it has more, say with --delimiter what delimits them"
     run("check", log, *given).must_refuse(said)
     asked = ("--start", "2013-01-01", "--end", "2013-02-01", "--window", "cumulative", "--unit", "event")
     release = ("release", log, "--item", "user", "--time", "at", *asked, "--epsilon", "1", "-o", tmp_path / "out.csv")
     run(*release, *given).must_refuse(said)
     run(*release, "--delimiter", "~").must_work()
+
+
+def test_a_log_of_one_column_is_looked_at_and_released(tmp_path: Path) -> None:
+    log = written(tmp_path, "when\n2013-01-01\n2013-01-02\n", "log.csv")
+    columns = ("--item", "when", "--time", "when")
+    run("check", log, *columns).must_work()
+    asked = ("--start", "2013-01-01", "--end", "2013-02-01", "--window", "cumulative", "--unit", "event")
+    run("release", log, *columns, *asked, "--epsilon", "1", "-o", tmp_path / "out.csv").must_work()
+    run("check", log).must_refuse("has one column, when: if it has more")
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

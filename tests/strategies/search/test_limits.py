@@ -207,7 +207,7 @@ def test_histories_occur_and_have_the_mean_products_that_are_stated(history: His
 @pytest.mark.parametrize(("unit", "length", "k", "steps"), [(ITEM, 3, 2, 5), (ADD_REMOVE, 3, 2, 7), (ITEM, 2, 3, 4)])
 def test_drawn_changes_occur(unit: Unit, length: int, k: int, steps: int) -> None:
     occur = {tuple(row) for row in changes(Rolling(length), k, unit, steps).tolist()}
-    drawn = {tuple(column) for column in drawn_changes(steps, length, k, changed=unit == ITEM).T.tolist()}
+    drawn = {tuple(column) for column in drawn_changes(steps, length, [k], changed=unit == ITEM)[0].T.tolist()}
     assert all(column in occur or tuple(-value for value in column) in occur for column in drawn if any(column))
     assert len(drawn) >= 2
 

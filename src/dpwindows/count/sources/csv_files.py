@@ -101,8 +101,8 @@ def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
 def one_column(what: str, header: CsvHeader) -> InputError:
     """The error for a file with one column, whose first line is cut at what is not in it."""
     return InputError(
-        f"{what}, cut at {header.delimiter!r}, has one column, {listed(header.names)}: say with --delimiter what "
-        f"delimits its columns"
+        f"{what}, cut at {header.delimiter!r}, has one column, {listed(header.names)}: if it has more, say with "
+        f"--delimiter what delimits them"
     )
 
 

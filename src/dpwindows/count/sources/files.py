@@ -157,7 +157,8 @@ def _kind(path: Path, *, csv: bool) -> str:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     name = path.name.lower()
-    if head[:4] == b"PAR1":
+    # Encrypted files begin with the second; what reads them says so.
+    if head[:4] in (b"PAR1", b"PARE"):
         return "Parquet"
     if head[8:12] == b"DUCK":
         return "DuckDB"
@@ -173,8 +174,8 @@ def _kind(path: Path, *, csv: bool) -> str:
     if name.endswith(PARQUET_SUFFIXES) and not csv:
         raise InputError(
             f"{path} is no Parquet file, whatever its name says: if it is CSV, give it a name that ends in "
-            f"{CSV_SUFFIXES[0]}, or say how it is laid out with --delimiter; else it is damaged, and has to be written "
-            f"again"
+            f"{CSV_SUFFIXES[0]}, or say how it is laid out with --delimiter; else it is packed and has to be unpacked, "
+            f"or damaged and has to be written again"
         )
     if name.endswith(JSON_LINES_SUFFIXES):
         return "JSON Lines"

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
@@ -47,8 +48,9 @@ _WIDE, _NEGLIGIBLE = 1024, 1e-3
 # Up to this length filters have searched for weights of intervals. Of longer ones a fourth of the rounds claims 0.02 %
 # less, in a fourth of the time.
 _SEARCHED = 366
-# The most occurrences in a window that are drawn: a larger k is taken for this one.
-_MOST_DRAWN = 16
+# The most occurrences in a window that are drawn: a larger k is taken for this one. The most numbers, of steps and
+# thresholds, that changes of several thresholds are told apart in.
+_MOST_DRAWN, _MOST_TOGETHER = 16, 1200
 # Of rolling windows this long few lie in the range that is worked out at once.
 _LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
@@ -71,6 +73,30 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
         return jointly
     squared = _square_over_blocks(steps, lambda size: limit(window, k, unit, size) or 0.0)
     return max(jointly or 0.0, math.sqrt(squared / steps))
+
+
+@lru_cache(maxsize=32)
+def together_limit(window: Rolling, thresholds: tuple[int, ...], unit: Unit, steps: int) -> float | None:
+    """As `limit`, for several thresholds together: on the rms error over all of them; None where no more is known.
+
+    Of *windows of one step* an item may do in each what it likes: its changes in one are those that an item makes of as
+    many cumulative counts, one for each threshold, with independent signs; or, if it is added or removed, as many as it
+    has occurrences for, by chance. Of longer windows occurrences are drawn (`drawn_items`).
+    """
+    number, changed = len(thresholds), isinstance(unit, ItemLevel)
+    if not isinstance(unit, (ItemLevel, ItemAddRemove)) or window.length >= steps:
+        return None
+    if window.length > 1:
+        if steps * number > _MOST_TOGETHER or thresholds[-1] > _MOST_DRAWN:
+            return None
+        return _average_bound([_mean_products(drawn_changes(steps, window.length, thresholds, changed=changed))])
+    if changed:
+        return math.sqrt(steps) * _interval_limit(number, number)
+    # Counted for 0, 1, ... or all thresholds, as often each.
+    counted = np.tri(number + 1, number, -1)
+    mean = counted.mean(axis=0)
+    spread = counted.T @ counted / (number + 1) - np.outer(mean, mean)
+    return root_trace(spread, mean, steps) / math.sqrt(steps * number)
 
 
 @lru_cache(maxsize=32)
@@ -210,12 +236,18 @@ def _drawn_limit(steps: int, length: int, k: int, *, changed: bool) -> float:
     """
 
     def products(size: int) -> FloatArray:
-        changes = drawn_changes(size, length, min(k, _MOST_DRAWN), changed=changed)
-        return np.asarray((changes @ changes.T).astype(np.float64) / changes.shape[1])
+        return _mean_products(drawn_changes(size, length, [min(k, _MOST_DRAWN)], changed=changed))
 
-    if steps <= _DENSE:
-        return _average_bound([products(steps)])
-    return _in_stretches(steps, length, products, changed=changed)
+    # Of one stretch there are no steps between that would be left out; what is not in it is claimed without an error.
+    within = min(steps, _WIDE)
+    alone = _average_bound([products(within)]) * math.sqrt(within / steps)
+    return alone if within == steps else max(alone, _in_stretches(steps, length, products, changed=changed))
+
+
+def _mean_products(changes: NDArray[np.float32]) -> FloatArray:
+    """Of changes of the shape (thresholds, steps, changes)."""
+    rows = changes.reshape(-1, changes.shape[-1])
+    return np.asarray((rows @ rows.T).astype(np.float64) / rows.shape[1])
 
 
 def _in_stretches(steps: int, length: int, products: Callable[[int], FloatArray], *, changed: bool) -> float:
@@ -257,7 +289,8 @@ def _long_limit(steps: int, length: int, drawn: list[History], *, changed: bool)
 
 
 def _average_bound(squares: list[FloatArray]) -> float:
-    return dual_bound(Averages(np.array(squares)), np.full(len(squares), 1.0 / len(squares)), rounds=_AVERAGED)
+    rounds = _AVERAGED if len(squares) > 1 else 1
+    return dual_bound(Averages(np.array(squares)), np.full(len(squares), 1.0 / len(squares)), rounds)
 
 
 @lru_cache(maxsize=64)

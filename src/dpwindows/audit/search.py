@@ -160,8 +160,16 @@ class _Climb:
             return [_State(place, log, nothing) for place in places for log in logs]
         return [
             *(_State(place, log, other) for place in places for log in logs for other in (*others, *self._rolled(log))),
+            *(self._at_both_ends(place, log) for place in places for log in logs),
             *found,
         ]
+
+    def _at_both_ends(self, place: int, around: Ints) -> _State:
+        """As many as count at the first of the slots that may differ, or at the last: what is furthest apart there."""
+        way, log, other = self.ways[place], around.copy(), np.zeros_like(around)
+        log[way.low : way.high] = 0
+        log[way.low] = other[way.high - 1] = self.mechanism.most
+        return _State(place, log, other)
 
     def _rolled(self, log: Ints) -> list[Ints]:
         """A history a step later, and the same steps in the next group."""

@@ -256,4 +256,4 @@ def test_a_period_is_named_in_the_guarantee_and_on_the_page(flights: Path, exact
     assert "item-per:30" in page.read_text()
     assert "within any 30 consecutive steps" in page.read_text()
     refused = run("plan", "--window", "rolling:7", "--unit", "item-per:0", "--epsilon", "1", "--steps", "30")
-    refused.must_refuse("at least 1 step")
+    refused.must_refuse("--unit 'item-per:0' needs a whole number of steps")

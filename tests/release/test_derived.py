@@ -394,7 +394,7 @@ def test_what_was_not_released_is_refused() -> None:
         ({"items": "old"}, "all, new or returning"),
         ({"mean_over": 0}, "at least 1, got 0"),
         ({"items": "new", "exactly": 1}, "new items are those counted at least k times"),
-        ({"at_least": 0}, "k must be a whole number"),
+        ({"at_least": 0}, "at_least must be a whole number"),
     ],
 )
 def test_other_windows_are_refused(options: dict[str, Any], message: str) -> None:

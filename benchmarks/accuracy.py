@@ -140,8 +140,10 @@ def rms_of(plan: dw.Plan) -> float:
 
 def _least(plan: dw.Plan) -> float | None:
     """The limit of all that is released together; None if one measure has none."""
-    (*_, last) = entries = plan.forecast()
-    return next((found.limit for found in limits_together(plan)), last.limit if len(entries) == 1 else None)
+    entries = plan.forecast()
+    if len(entries) == 1:
+        return entries[0].limit
+    return next((found.limit for found in limits_together(plan)), None)
 
 
 def row_of(cell: Cell, counted: Counted, repeats: int) -> dict[str, Any]:

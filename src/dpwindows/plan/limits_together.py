@@ -8,12 +8,9 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from dpwindows.ask.privacy import Budget, PureDP
-from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.plan.planned import Planned
 from dpwindows.strategies.in_periods import together_limit
-from dpwindows.strategies.search.noise_scales import unit_scale
-from dpwindows.strategies.search.pure_limits import pure_scale
+from dpwindows.strategies.search.noise_scales import limit_scale
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,6 @@ def limits_together(planned: Planned) -> Iterator[Together]:
         thresholds = allotment.measurement.design.problem.thresholds
         jointly = together_limit(allotment.query.window, thresholds, planned.unit, planned.timeline.steps)
         if jointly is not None:
-            least = max(least, jointly * _least_scale(planned.budget, planned.share_of(allotment)) * (1 - 1e-9))
+            least = max(least, jointly * limit_scale(planned.budget, planned.share_of(allotment)) * (1 - 1e-9))
         by = None if allotment.by is None else tuple(allotment.by)
         yield Together(own[0].window, thresholds, error, least, error / least, by)
-
-
-def _least_scale(budget: Budget, share: float) -> float:
-    """In counts, what limits per unit of Gaussian noise are multiplied by."""
-    return pure_scale(budget.epsilon * share) if isinstance(budget, PureDP) else unit_scale(budget, GAUSSIAN, share)

@@ -43,8 +43,7 @@ from dpwindows.plan.workload import NOTED, Workload, plan_workload, require_limi
 from dpwindows.strategies import paper
 from dpwindows.strategies.in_periods import limit, pure_limit
 from dpwindows.strategies.search.limits import occurrences_limit
-from dpwindows.strategies.search.noise_scales import laws_for, unit_scale
-from dpwindows.strategies.search.pure_limits import pure_scale
+from dpwindows.strategies.search.noise_scales import laws_for, limit_scale, unit_scale
 from dpwindows.strategies.strategy import PrescribedScale
 
 # The least possible error is worked out for series of at most this many steps, and for the first few k above 1.
@@ -284,7 +283,7 @@ class Planned(PlanValues, ABC):
         if isinstance(self.budget, PureDP):
             return pure_limit(*asked, self.budget.epsilon * share)
         bound = limit(*asked)
-        return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, share) * (1 - 1e-9)
+        return None if bound is None else bound * limit_scale(self.budget, share) * (1 - 1e-9)
 
     def share_of(self, allotment: Allotment) -> float:
         """The share of the budget for all thresholds of a query, or for all families that are measured as one."""
@@ -302,11 +301,7 @@ class Planned(PlanValues, ABC):
         bound = occurrences_limit(problem.window, self.unit, problem.steps)
         if bound is None:
             return None
-        if isinstance(self.budget, PureDP):
-            scale = pure_scale(self.budget.epsilon * allotment.share)
-        else:
-            scale = unit_scale(self.budget, GAUSSIAN, allotment.share)
-        return bound * (self.rule.max_occurrences or 1) * scale * (1 - 1e-9)
+        return bound * (self.rule.max_occurrences or 1) * limit_scale(self.budget, allotment.share) * (1 - 1e-9)
 
     def forecast(self) -> Forecasts:
         """The error to expect of every measure asked for; computed without any data. A notebook shows it as a table."""

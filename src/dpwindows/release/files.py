@@ -43,7 +43,7 @@ _BEFORE = "until_table_is_replaced"
 _READINGS = 5
 # Columns whose numbers hardly ever occur twice.
 _DISTINCT = ("estimate", "std_error", "lower", "upper")
-# Rows that are written at a time, as text or as one group of a Parquet file, so that the rest needs no second memory.
+# Rows that are written at a time, as text or as one group of a Parquet file: no more of them is held a second time.
 _ROWS = 1 << 16
 # Files have 255 bytes for their names; what is written aside at first has a longer one.
 _LONGEST_NAME = 200

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 # Changes that are drawn at a time.
 _DRAWN = 4096
 # Chances that whoever was counted last is counted on; how many steps what has left stays away, over W, and the most
-# often that it comes back; how often, over k / W, an item is counted again by chance, and the most.
+# often that it comes back; how often, over k / W (of several k over 1 / W), an item has more by chance, and the most.
 _AGAIN, _AWAY, _BACK, _STARTS, _MOST = (0.1, 0.6), 0.1, 0.5, 1.2, 0.4
 
 
@@ -67,8 +67,8 @@ def _first_occurrences(
     """Those that do not depend on what is counted by then, by step, item and change."""
     came, each = np.zeros((steps, 1 + changed, _DRAWN), dtype=np.int16), np.arange(_DRAWN)
     # Of a changed item that of one log begins, of others half.
-    begin = np.ones((1, _DRAWN), dtype=bool) if changed else chance.random((1, _DRAWN)) < 0.5
-    begin = np.concatenate([begin, np.zeros_like(begin)]) if changed else begin
+    begin = np.zeros(came.shape[1:], dtype=bool)
+    begin[0] = changed or chance.random(_DRAWN) < 0.5
     came[0] += k * begin.astype(np.int16)
     for item, begins in enumerate(begin):
         for number in range(k):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import product
 
 import numpy as np
@@ -235,6 +235,7 @@ def _drawn_limit(steps: int, length: int, k: int, *, changed: bool) -> float:
     Of an item with one occurrence more at the steps 1, W + 1, 2 W + 1, ..., each window holds one of these.
     """
 
+    @cache
     def products(size: int) -> FloatArray:
         return _mean_products(drawn_changes(size, length, [min(k, _MOST_DRAWN)], changed=changed))
 

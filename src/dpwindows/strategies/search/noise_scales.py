@@ -10,6 +10,7 @@ from functools import lru_cache
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law, gaussian_within
+from dpwindows.strategies.search.pure_limits import pure_scale
 
 # Relative head-room given to a scale computed in floating point; the exact check afterwards needs a little.
 _HEADROOM = 1e-12
@@ -65,6 +66,11 @@ def unit_scale(budget: Budget, law: Law, share: float = 1.0) -> float:
     """The scale for a sensitivity of 1 (L1 or L2) and a fine lattice, for comparing strategies before they exist."""
     fine = 1 << 80
     return scales(budget, law, [fine**2 if law == GAUSSIAN else fine], [share], [1])[0] / fine
+
+
+def limit_scale(budget: Budget, share: float) -> float:
+    """What a limit per unit of Gaussian noise is multiplied by; under a pure budget the product holds for any noise."""
+    return pure_scale(budget.epsilon * share) if isinstance(budget, PureDP) else unit_scale(budget, GAUSSIAN, share)
 
 
 def _epsilon_of(budget: Budget) -> float:
